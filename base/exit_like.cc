@@ -1,0 +1,28 @@
+#include "base/exit_like.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace base {
+
+void exit_like(WaitStatus status) {
+  if (const auto signal = status.term_signal()) {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    // core_pattern may be a pipe, which ignores RLIMIT_CORE (core(5)); a non-dumpable process has
+    // no core at all.
+    prctl(PR_SET_DUMPABLE, 0);
+    ::signal(*signal, SIG_DFL);
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, *signal);
+    kill(getpid(), *signal);
+    sigprocmask(SIG_UNBLOCK, &only, nullptr);
+    _exit(128 + *signal);
+  }
+  _exit(status.exit_code().value_or(125));
+}
+
+}  // namespace base
