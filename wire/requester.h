@@ -1,0 +1,46 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <variant>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "base/wait_status.h"
+#include "wire/message.h"
+
+// The requester's side of an exec: what the stub and the CLI share. Single-threaded callers only:
+// signals are blocked for the whole process.
+namespace wire {
+
+/// Connects to a daemon's STREAM socket and checks by SO_PEERCRED that root or our own user
+/// listens there, so nothing is sent to a squatter. ECONNREFUSED, ENOENT: nobody there; EPERM:
+/// somebody else's. `path` must be shorter than sun_path (108 bytes): ENAMETOOLONG.
+base::Result<base::UniqueFd> connect_to(const std::string& path);
+
+/// What an exec of this process would keep (execve(2)): signals, umask, limits, priorities.
+ProcessState capture_process_state();
+
+/// The connection broke after the request was sent.
+struct Lost {
+  bool started = false;
+  std::string why;
+};
+
+using Outcome = std::variant<Exited, NotStarted, RunHere, Lost>;
+
+struct AttendOptions {
+  /// Called once the program runs; the caller closes its copies of the passed descriptors here.
+  void (*on_started)(void*) = nullptr;
+  void* argument = nullptr;
+  /// Stop this process while the program is stopped (a job of a shell).
+  bool mirror_stops = true;
+};
+
+/// Waits for the end of the program that was requested on `socket` and meanwhile forwards every
+/// signal this process gets. Until the program runs signals have their own effect: a killed
+/// requester is a cancelled request. Blocks; gives up after kAnswerDeadlineMs without an answer.
+Outcome attend(int socket, const AttendOptions& options);
+
+}  // namespace wire
