@@ -1,0 +1,279 @@
+#include "contexts/init/mounts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "contexts/tier.h"
+
+namespace contexts::init {
+namespace {
+
+using base::Result;
+
+constexpr std::size_t kMaxSharedFile = 4 << 20;
+
+Result<void> mount_at(const char* source, const std::string& target, const char* type,
+                      unsigned long flags, const char* options = nullptr) {
+  if (::mount(source, target.c_str(), type, flags, options) != 0) {
+    return base::os_error(std::string("mount ") + (type != nullptr ? type : source) + " on " +
+                          target);
+  }
+  return {};
+}
+
+/// Changes the flags of the bind mount at `target`. In a user namespace those it was born with are
+/// locked (mount_namespaces(7)) and must be repeated.
+Result<void> set_flags(const std::string& target, unsigned long wanted) {
+  struct statvfs info {};
+  if (::statvfs(target.c_str(), &info) != 0) return base::os_error("statvfs " + target);
+  unsigned long flags = MS_REMOUNT | MS_BIND | wanted;
+  if ((info.f_flag & ST_NOSUID) != 0) flags |= MS_NOSUID;
+  if ((info.f_flag & ST_NODEV) != 0) flags |= MS_NODEV;
+  if ((info.f_flag & ST_NOEXEC) != 0) flags |= MS_NOEXEC;
+  if ((info.f_flag & ST_NOATIME) != 0) flags |= MS_NOATIME;
+  if ((info.f_flag & ST_RELATIME) != 0) flags |= MS_RELATIME;
+  return mount_at("none", target, nullptr, flags);
+}
+
+/// A folder of programs may lie on a /run that is mounted noexec; where that flag is not locked the
+/// bind mount loses it.
+Result<void> allow_exec(const wire::Setup& setup, const std::string& target, unsigned long flags) {
+  if (static_cast<Tier>(setup.tier) != Tier::namespaces) return set_flags(target, flags);
+  return mount_at("none", target, nullptr, MS_REMOUNT | MS_BIND | MS_NOSUID | MS_NODEV | flags);
+}
+
+bool is_directory(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool exists(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+Result<void> make_folders(const std::string& root, const std::string& relative) {
+  for (std::size_t at = 0; at != std::string::npos;) {
+    at = relative.find('/', at + 1);
+    const std::string folder = root + "/" + relative.substr(0, at);
+    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+      return base::os_error("mkdir " + folder);
+    }
+  }
+  return {};
+}
+
+/// Puts one path of the platform's HOME at the same place of the private one: a folder by a bind
+/// mount, a file as a copy (programs replace such files by rename, which a mount would refuse).
+Result<void> share_one(const wire::Setup& setup, const std::string& path) {
+  const std::string relative = path.substr(setup.home.size() + 1);
+  const std::string target = setup.private_home + "/" + relative;
+  if (is_directory(path)) {
+    auto made = make_folders(setup.private_home, relative);
+    return made ? mount_at(path.c_str(), target, nullptr, MS_BIND | MS_REC) : made;
+  }
+  if (const auto slash = relative.rfind('/'); slash != std::string::npos) {
+    auto made = make_folders(setup.private_home, relative.substr(0, slash));
+    if (!made) return made;
+  }
+  auto content = base::read_file(path, kMaxSharedFile);
+  if (!content) return tl::unexpected<base::Error>(content.error());
+  return base::write_file(target, *content, 0600);
+}
+
+/// HOME becomes a folder of the context's own; what both need is bound into it first.
+Result<void> replace_home(const wire::Setup& setup) {
+  if (setup.private_home.empty()) return {};
+  for (const auto& path : setup.share.strings()) {
+    if (!exists(path) || !path.starts_with(setup.home + "/")) continue;
+    if (auto shared = share_one(setup, path); !shared) return shared;
+  }
+  auto bound = mount_at(setup.private_home.c_str(), setup.home, nullptr, MS_BIND | MS_REC);
+  return bound ? allow_exec(setup, setup.home, 0) : bound;
+}
+
+// Whole folders only: a mask over a single file vanishes when somebody renames over it.
+Result<void> hide_folders(const wire::Setup& setup) {
+  for (const auto& path : setup.hide.strings()) {
+    if (!exists(path)) continue;
+    if (!is_directory(path)) {
+      return base::failure("hide " + path, ENOTDIR, "only folders can be hidden");
+    }
+    constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_RDONLY;
+    if (auto hidden = mount_at("tmpfs", path, "tmpfs", kFlags, "size=4k,mode=0555"); !hidden) {
+      return hidden;
+    }
+  }
+  return {};
+}
+
+/// From here on the runtime folder shows what is meant for this context, and nothing of routerd.
+Result<void> install_view(const wire::Setup& setup) {
+  if (auto bound = mount_at(setup.view_dir.c_str(), setup.runtime_dir, nullptr, MS_BIND); !bound) {
+    return bound;
+  }
+  return allow_exec(setup, setup.runtime_dir, MS_RDONLY | MS_NOSUID | MS_NODEV);
+}
+
+Result<void> mount_own_proc(const std::string& target) {
+  auto mounted = mount_at("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+  if (!mounted) {
+    mounted.error().detail = "an own /proc needs an unmasked /proc in a user namespace";
+    return mounted;
+  }
+  struct statfs info {};
+  if (::statfs(target.c_str(), &info) != 0 || info.f_type != PROC_SUPER_MAGIC) {
+    return base::failure("verify the new /proc", EIO);
+  }
+  return {};
+}
+
+Result<void> add_to_root(const std::string& new_root, const std::string& name) {
+  const std::string source = "/" + name;
+  const std::string target = new_root + "/" + name;
+  struct stat info {};
+  if (::lstat(source.c_str(), &info) != 0) return {};
+  if (S_ISLNK(info.st_mode)) {
+    auto link = base::read_link(source);
+    if (!link) return tl::unexpected<base::Error>(link.error());
+    if (::symlink(link->c_str(), target.c_str()) != 0) return base::os_error("symlink " + target);
+    return {};
+  }
+  if (S_ISDIR(info.st_mode)) {
+    if (::mkdir(target.c_str(), 0755) != 0) return base::os_error("mkdir " + target);
+    return name == "proc" ? mount_own_proc(target)
+                          : mount_at(source.c_str(), target, nullptr, MS_BIND | MS_REC);
+  }
+  if (!S_ISREG(info.st_mode)) return {};
+  if (auto made = base::write_file(target, "", 0600); !made) return made;
+  return mount_at(source.c_str(), target, nullptr, MS_BIND);
+}
+
+// Mounts that an unprivileged user namespace was born with are locked to their parents, /proc to /,
+// and cannot be detached (mount_namespaces(7)). So the new root there is a folder of its own with
+// everything but /proc bound into it. The new /proc is mounted while the old one can still be seen,
+// as the kernel demands there (mount_too_revealing, fs/namespace.c).
+Result<void> assemble_root(const std::string& new_root) {
+  if (auto made = mount_at("tmpfs", new_root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755"); !made) {
+    return made;
+  }
+  DIR* root = ::opendir("/");
+  if (root == nullptr) return base::os_error("list /");
+  Result<void> added;
+  while (const dirent* entry = ::readdir(root)) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    added = add_to_root(new_root, name);
+    if (!added) break;
+  }
+  ::closedir(root);
+  return added;
+}
+
+Result<void> copy_root(const wire::Setup& setup) {
+  if (static_cast<Tier>(setup.tier) == Tier::userns) return assemble_root(setup.root_dir);
+  return mount_at("/", setup.root_dir, nullptr, MS_BIND | MS_REC);
+}
+
+Result<void> pivot(const wire::Setup& setup) {
+  const std::string& new_root = setup.root_dir;
+  if (auto copied = copy_root(setup); !copied) return copied;
+  if (::chdir(new_root.c_str()) != 0) return base::os_error("chdir " + new_root);
+  // pivot_root(2), "pivot_root(".", ".")": no put_old folder is needed.
+  if (::syscall(SYS_pivot_root, ".", ".") != 0) return base::os_error("pivot_root");
+  if (::umount2(".", MNT_DETACH) != 0) return base::os_error("detach the old root");
+  if (::chdir("/") != 0) return base::os_error("chdir /");
+  return {};
+}
+
+/// Mount points of every procfs in a mountinfo text (proc(5)), octal escapes undone.
+std::vector<std::string> proc_mount_points(const std::string& mountinfo) {
+  std::vector<std::string> points;
+  for (std::size_t at = 0; at < mountinfo.size();) {
+    const std::size_t end = std::min(mountinfo.find('\n', at), mountinfo.size());
+    const std::string line = mountinfo.substr(at, end - at);
+    at = end + 1;
+    const auto separator = line.find(" - proc ");
+    if (separator == std::string::npos) continue;
+    std::size_t field = 0;
+    for (int skipped = 0; skipped < 4; ++skipped) field = line.find(' ', field) + 1;
+    const std::string escaped = line.substr(field, line.find(' ', field) - field);
+    std::string point;
+    for (std::size_t i = 0; i < escaped.size(); ++i) {
+      if (escaped[i] != '\\' || i + 3 >= escaped.size()) {
+        point.push_back(escaped[i]);
+        continue;
+      }
+      point.push_back(static_cast<char>((escaped[i + 1] - '0') * 64 + (escaped[i + 2] - '0') * 8 +
+                                        (escaped[i + 3] - '0')));
+      i += 3;
+    }
+    points.push_back(std::move(point));
+  }
+  return points;
+}
+
+// Detached, not covered: a covered procfs of the parent reappears to whoever may umount(2).
+Result<void> replace_proc(const std::string& mountinfo) {
+  for (const auto& point : proc_mount_points(mountinfo)) {
+    while (::umount2(point.c_str(), MNT_DETACH) == 0) {
+    }
+  }
+  return mount_own_proc("/proc");
+}
+
+Result<void> own_ipc_mounts(const wire::Setup& setup, wire::StringList& lacks) {
+  constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV;
+  if (is_directory("/dev/shm")) {
+    auto mounted = mount_at("tmpfs", "/dev/shm", "tmpfs", kFlags, "mode=1777");
+    if (!mounted) return mounted;
+  }
+  if (is_directory("/dev/mqueue")) {
+    auto mounted = mount_at("mqueue", "/dev/mqueue", "mqueue", kFlags | MS_NOEXEC);
+    if (!mounted) lacks.add("/dev/mqueue is shared: " + mounted.error().message());
+  }
+  if (setup.own_devpts && is_directory("/dev/pts")) {
+    return mount_at("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+                    "newinstance,ptmxmode=0666,mode=620");
+  }
+  return {};
+}
+
+Result<void> protect_knobs(const wire::Setup& setup) {
+  if (!setup.protect_kernel_knobs) return {};
+  for (const char* path : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}) {
+    if (!exists(path)) continue;
+    if (auto bound = mount_at(path, path, nullptr, MS_BIND | MS_REC); !bound) return bound;
+    if (auto made = set_flags(path, MS_RDONLY); !made) return made;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> build_mounts(const wire::Setup& setup, wire::StringList& lacks) {
+  const auto mountinfo = base::read_file("/proc/self/mountinfo");
+  if (!mountinfo) return tl::unexpected<base::Error>(mountinfo.error());
+  const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
+  auto done = mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE);
+  if (done) done = pivot(setup);
+  if (done) done = replace_home(setup);
+  if (done) done = hide_folders(setup);
+  if (done) done = install_view(setup);
+  if (done && !is_unprivileged) done = replace_proc(*mountinfo);
+  if (done) done = own_ipc_mounts(setup, lacks);
+  if (done) done = protect_knobs(setup);
+  // The folder made above stands for a root that this user could not write to.
+  if (done && is_unprivileged) done = set_flags("/", MS_RDONLY);
+  return done;
+}
+
+}  // namespace contexts::init

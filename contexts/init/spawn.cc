@@ -1,0 +1,283 @@
+#include "contexts/init/spawn.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/raw_syscall.h"
+#include "wire/limits.h"
+#include "wire/requester.h"
+
+namespace contexts::init {
+
+using base::raw::call;
+
+namespace {
+
+constexpr std::size_t kStackSize = 32 << 10;
+
+// Stacks are reused: mmap and its page faults would cost more than the clone.
+class StackPool {
+ public:
+  void* take() {
+    if (free_.empty()) {
+      void* memory = ::mmap(nullptr, kStackSize, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+      return memory == MAP_FAILED ? nullptr : memory;
+    }
+    void* stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  void give_back(void* stack) {
+    constexpr std::size_t kKept = 64;
+    if (free_.size() >= kKept) {
+      ::munmap(stack, kStackSize);
+    } else {
+      free_.push_back(stack);
+    }
+  }
+
+ private:
+  std::vector<void*> free_;
+};
+
+StackPool& stacks() {
+  static StackPool pool;
+  return pool;
+}
+
+std::string_view path_variable(const wire::StringList& env) {
+  for (const auto entry : env.views()) {
+    if (entry.starts_with("PATH=")) return entry.substr(5);
+  }
+  return "/bin:/usr/bin";  // execvp(3) without PATH
+}
+
+}  // namespace
+
+const wire::ProcessState& own_state() {
+  static const wire::ProcessState state = wire::capture_process_state();
+  return state;
+}
+
+Launch::Launch(wire::ExecRequest request, std::vector<base::UniqueFd> fds)
+    : request_(std::move(request)), fds_(std::move(fds)) {
+  plan_placements();
+  plan_candidates();
+  argv_ = request_.argv.pointers();
+  env_ = request_.env.pointers();
+  (void)own_state();
+}
+
+Launch::~Launch() {
+  if (stack_ != nullptr) stacks().give_back(stack_);
+}
+
+void Launch::plan_placements() {
+  for (std::size_t i = 0; i < fds_.size(); ++i) {
+    const int target = static_cast<int>(request_.fd_numbers[i]);
+    placements_.push_back({fds_[i].borrow(), target, false});
+    highest_target_ = std::max(highest_target_, target);
+  }
+  // A received descriptor may sit on another one's number.
+  for (auto& placement : placements_) {
+    placement.must_move = std::any_of(
+        placements_.begin(), placements_.end(), [&placement](const Placement& other) {
+          return &other != &placement && other.target == placement.source;
+        });
+  }
+}
+
+void Launch::plan_candidates() {
+  const std::string& path = request_.path;
+  if (!request_.search_path || path.find('/') != std::string::npos || path.empty()) {
+    candidates_.push_back(path);
+  } else {
+    std::string_view rest = path_variable(request_.env);
+    for (bool more = true; more;) {
+      const auto colon = rest.find(':');
+      const std::string folder(rest.substr(0, colon));
+      candidates_.push_back(folder.empty() ? path : folder + "/" + path);
+      more = colon != std::string_view::npos;
+      if (more) rest.remove_prefix(colon + 1);
+    }
+  }
+  if (request_.search_path) {
+    // {"/bin/sh", FILE, arguments after argv[0]…}; FILE is filled in when it is known.
+    static char shell[] = "/bin/sh";
+    shell_argv_ = {shell, nullptr};
+    const auto arguments = request_.argv.pointers();
+    for (std::size_t i = 1; i < arguments.size(); ++i) shell_argv_.push_back(arguments[i]);
+    if (arguments.size() <= 1) shell_argv_.push_back(nullptr);
+  }
+}
+
+base::Result<int> Launch::start() {
+  stack_ = stacks().take();
+  if (stack_ == nullptr) return base::failure("allocate a stack", EAGAIN);
+  busy_ = 1;
+  // No CLONE_VFORK: a program that is slow to load must not stop the whole context.
+  const long pid = base::raw::clone_on_stack(CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD,
+                                             static_cast<char*>(stack_) + kStackSize, &busy_,
+                                             &Launch::child_entry, this);
+  if (pid < 0) {
+    busy_ = 0;
+    return base::failure("start a process", static_cast<int>(-pid));
+  }
+  return static_cast<int>(pid);
+}
+
+bool Launch::is_released() const { return __atomic_load_n(&busy_, __ATOMIC_ACQUIRE) == 0; }
+
+// ---- From here on: in the child, beside the running parent. Raw system calls only; no errno, no
+// allocation, no libc. Order: docs/ARCHITECTURE.md, "Spawning".
+
+void Launch::child_entry(void* launch) {
+  static_cast<Launch*>(launch)->run_child();
+  call(SYS_exit_group, 127);
+}
+
+void Launch::run_child() {
+  const struct {
+    SpawnStep step;
+    long (*act)(Launch&);
+  } steps[] = {
+      {SpawnStep::descriptors, [](Launch& l) { return l.place_descriptors(); }},
+      {SpawnStep::session, [](Launch& l) { return l.enter_session(); }},
+      {SpawnStep::terminal, [](Launch& l) { return l.take_terminal(); }},
+      {SpawnStep::none, [](Launch& l) { return l.restore_limits(), 0L; }},
+      {SpawnStep::credentials, [](Launch& l) { return l.become_user(); }},
+      {SpawnStep::cwd, [](Launch& l) { return l.enter_folder(); }},
+      {SpawnStep::none, [](Launch& l) { return l.restore_signals(), 0L; }},
+      {SpawnStep::exec, [](Launch& l) { return l.exec(); }},
+  };
+  for (const auto& [step, act] : steps) {
+    const long result = act(*this);
+    if (result >= 0) continue;
+    error_ = static_cast<int>(-result);
+    step_ = step;
+    return;
+  }
+}
+
+// Everything this process had is close-on-exec, so only the placed ones reach the program.
+long Launch::place_descriptors() {
+  for (auto& placement : placements_) {
+    if (!placement.must_move) continue;
+    const long moved =
+        call(SYS_fcntl, placement.source, F_DUPFD_CLOEXEC, highest_target_ + 1);
+    if (moved < 0) return moved;
+    placement.source = static_cast<int>(moved);
+  }
+  for (const auto& placement : placements_) {
+    // dup3(2) of a number onto itself fails, and dup2 would leave it close-on-exec.
+    const long placed = placement.source == placement.target
+                            ? call(SYS_fcntl, placement.target, F_SETFD, 0)
+                            : call(SYS_dup3, placement.source, placement.target, 0);
+    if (placed < 0) return placed;
+  }
+  return 0;
+}
+
+// A session of its own only where the requester led one: else the group stays in this process's
+// session and is not orphaned, so terminal stops reach it (setpgid(2)).
+long Launch::enter_session() {
+  if (request_.state.session_leader || request_.tty != wire::TtyMode::none) {
+    return call(SYS_setsid);
+  }
+  return call(SYS_setpgid, 0, 0);
+}
+
+long Launch::take_terminal() const {
+  if (request_.tty == wire::TtyMode::none) return 0;
+  return call(SYS_ioctl, request_.tty_fd, TIOCSCTTY, 0);
+}
+
+// What may not be raised again without a capability stays as it is: EPERM is no failure.
+void Launch::restore_limits() const {
+  const auto& wanted = request_.state;
+  const auto& own = own_state();
+  if (wanted.rlimits != own.rlimits) {
+    for (const auto& limit : wanted.rlimits) {
+      const std::uint64_t values[2] = {limit.soft, limit.hard};
+      call(SYS_prlimit64, 0, limit.resource, values, 0);
+    }
+  }
+  if (wanted.nice != own.nice) call(SYS_setpriority, PRIO_PROCESS, 0, wanted.nice);
+  if (wanted.io_priority != own.io_priority) call(SYS_ioprio_set, 1, 0, wanted.io_priority);
+  if (wanted.affinity != own.affinity && !wanted.affinity.empty()) {
+    call(SYS_sched_setaffinity, 0, wanted.affinity.size(), wanted.affinity.data());
+  }
+  if (wanted.personality != own.personality) call(SYS_personality, wanted.personality);
+  call(SYS_umask, wanted.umask & 0777);
+}
+
+long Launch::become_user() const {
+  const auto& user = request_.credentials;
+  const auto uid = static_cast<std::uint32_t>(call(SYS_geteuid));
+  const auto gid = static_cast<std::uint32_t>(call(SYS_getegid));
+  if (user.uid == uid && user.gid == gid && user.groups.empty()) return 0;
+  // In a user namespace with one mapped id setgroups(2) is denied, and there is nothing to change.
+  const long groups = call(SYS_setgroups, user.groups.size(), user.groups.data());
+  if (groups < 0 && (user.uid != uid || user.gid != gid)) return groups;
+  if (const long set = call(SYS_setresgid, user.gid, user.gid, user.gid); set < 0) return set;
+  if (const long set = call(SYS_setresuid, user.uid, user.uid, user.uid); set < 0) return set;
+  // A change of ids sets dumpable to fs.suid_dumpable (prctl(2)); until the exec this is our memory.
+  return call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
+
+// By path, in the context; and verified: the folder must be inside the context's root.
+long Launch::enter_folder() const {
+  if (request_.cwd.empty()) return -ENOENT;
+  if (const long entered = call(SYS_chdir, request_.cwd.c_str()); entered < 0) return entered;
+  char folder[wire::kMaxPath];
+  const long length = call(SYS_getcwd, folder, sizeof folder);
+  if (length < 0) return length;
+  return folder[0] == '/' ? 0 : -EXDEV;
+}
+
+void Launch::restore_signals() const {
+  struct {
+    std::uintptr_t handler;
+    unsigned long flags;
+    std::uintptr_t restorer;
+    std::uint64_t mask;
+  } const ignore{1 /* SIG_IGN */, 0, 0, 0};
+  const auto& state = request_.state;
+  for (int signal = 1; signal <= 64; ++signal) {
+    if ((state.ignored_signals >> (signal - 1) & 1) == 0) continue;
+    call(SYS_rt_sigaction, signal, &ignore, 0, sizeof ignore.mask);
+  }
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &state.blocked_signals, 0, sizeof(std::uint64_t));
+  const std::uint64_t pending = state.pending_signals & state.blocked_signals;
+  for (int signal = 1; signal <= 64; ++signal) {
+    if ((pending >> (signal - 1) & 1) != 0) call(SYS_kill, call(SYS_getpid), signal);
+  }
+  if (state.no_new_privs) call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
+
+// As execvp(3): the next candidate after ENOENT and ENOTDIR; EACCES is remembered.
+long Launch::exec() {
+  long worst = -ENOENT;
+  for (auto& candidate : candidates_) {
+    long result = call(SYS_execve, candidate.c_str(), argv_.data(), env_.data());
+    if (result == -ENOEXEC && request_.search_path) {
+      shell_argv_[1] = candidate.data();
+      result = call(SYS_execve, "/bin/sh", shell_argv_.data(), env_.data());
+    }
+    if (result == -EACCES) worst = result;
+    if (result != -ENOENT && result != -ENOTDIR && result != -EACCES) return result;
+  }
+  return worst;
+}
+
+}  // namespace contexts::init

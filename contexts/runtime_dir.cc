@@ -1,0 +1,130 @@
+#include "contexts/runtime_dir.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "wire/requester.h"
+
+namespace contexts {
+
+using base::Result;
+
+Result<void> RuntimeDir::make_folders(const std::string& root) {
+  const std::string folders[] = {root, root + "/view", root + "/home", root + "/root"};
+  for (const auto& folder : folders) {
+    if (::mkdir(folder.c_str(), 0711) != 0 && errno != EEXIST) {
+      return base::os_error("create the runtime folder " + folder);
+    }
+    // Whatever the umask was: contexts of other users pass through, nobody lists.
+    if (::chmod(folder.c_str(), 0711) != 0) return base::os_error("chmod " + folder);
+  }
+  return {};
+}
+
+Result<RuntimeDir> RuntimeDir::open(std::string root) {
+  if (root.empty() || root.front() != '/') {
+    return base::failure("runtime folder '" + root + "'", EINVAL, "expected an absolute path");
+  }
+  // sun_path has 108 bytes (unix(7)); the longest socket below is view/NAME/router.sock.
+  if (root.size() > 50) {
+    return base::failure("runtime folder '" + root + "'", ENAMETOOLONG, "at most 50 bytes");
+  }
+  if (auto made = make_folders(root); !made) return tl::unexpected<base::Error>(made.error());
+  const std::string socket = root + "/control.sock";
+  if (auto other = wire::connect_to(socket); other || other.error().code == EPERM) {
+    return base::failure("serve " + root, EADDRINUSE,
+                         "a daemon is already running there; use another --runtime-dir or "
+                         "'airlock down'");
+  }
+  ::unlink(socket.c_str());
+  return RuntimeDir(std::move(root), false);
+}
+
+namespace {
+
+bool is_usable_parent(const std::string& folder) {
+  struct statvfs info {};
+  return !folder.empty() && folder.size() < 30 && ::statvfs(folder.c_str(), &info) == 0 &&
+         (info.f_flag & (ST_NOEXEC | ST_RDONLY)) == 0 && ::access(folder.c_str(), W_OK) == 0;
+}
+
+std::string environment_value(const char* name) {
+  const char* value = ::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+}  // namespace
+
+Result<RuntimeDir> RuntimeDir::make_private() {
+  const std::string chosen = environment_value("AIRLOCK_RUNTIME_PARENT");
+  if (!chosen.empty() && !is_usable_parent(chosen)) {
+    return base::failure("AIRLOCK_RUNTIME_PARENT=" + chosen, EACCES,
+                         "expected a short path of a writable folder that is not mounted noexec");
+  }
+  for (const auto& parent :
+       {chosen, std::string("/run"), environment_value("XDG_RUNTIME_DIR"), std::string("/tmp")}) {
+    if (!is_usable_parent(parent)) continue;
+    std::string root = parent + "/airlock-XXXXXX";
+    if (::mkdtemp(root.data()) == nullptr) continue;
+    RuntimeDir made(root, true);
+    auto folders = make_folders(root);
+    if (!folders) return tl::unexpected<base::Error>(folders.error());
+    return made;
+  }
+  return base::failure("create a runtime folder", EACCES,
+                       "none of /run, $XDG_RUNTIME_DIR and /tmp is writable and executable; "
+                       "set AIRLOCK_RUNTIME_PARENT");
+}
+
+RuntimeDir::RuntimeDir(RuntimeDir&& other) noexcept
+    : root_(std::move(other.root_)), is_private_(std::exchange(other.is_private_, false)) {}
+
+RuntimeDir::~RuntimeDir() {
+  std::error_code ignored;
+  if (is_private_) std::filesystem::remove_all(root_, ignored);
+}
+
+namespace {
+
+Result<void> copy_program(const std::string& from, const std::string& to) {
+  std::error_code error;
+  std::filesystem::copy_file(from, to, std::filesystem::copy_options::overwrite_existing, error);
+  if (error) return base::failure("copy " + from + " to " + to, error.value());
+  if (::chmod(to.c_str(), 0755) != 0) return base::os_error("chmod " + to);
+  return {};
+}
+
+}  // namespace
+
+Result<void> RuntimeDir::make_view(const std::string& context, const std::string& programs,
+                                   bool with_router) const {
+  const std::string folder = view(context);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return base::os_error("mkdir " + folder);
+  if (::chmod(folder.c_str(), 0755) != 0) return base::os_error("chmod " + folder);
+  if (!with_router) return {};
+  for (const char* name : {"/airlock-stub", "/libairlock-preload.so"}) {
+    if (auto copied = copy_program(programs + name, folder + name); !copied) return copied;
+  }
+  return {};
+}
+
+Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, unsigned gid) const {
+  const std::string folder = home(context);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return base::os_error("mkdir " + folder);
+  if (::chown(folder.c_str(), uid, gid) != 0) return base::os_error("chown " + folder);
+  return {};
+}
+
+void RuntimeDir::remove(const std::string& context) const {
+  std::error_code ignored;
+  std::filesystem::remove_all(view(context), ignored);
+  std::filesystem::remove_all(home(context), ignored);
+}
+
+}  // namespace contexts

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace contexts {
+
+/// The folders a daemon keeps its sockets and contexts in:
+///   ROOT/control.sock        for clients
+///   ROOT/view/NAME/          what context NAME sees at ROOT: airlock-stub, libairlock-preload.so,
+///                            router.sock; read-only there
+///   ROOT/home/NAME/          HOME of a user context
+///   ROOT/root/               where new roots are assembled
+class RuntimeDir {
+ public:
+  /// A folder that is to be served for longer; created if missing (0711). EADDRINUSE if a daemon
+  /// answers there, EACCES… if it cannot be written.
+  static base::Result<RuntimeDir> open(std::string root);
+  /// A new private one, removed with this object: below the first of AIRLOCK_RUNTIME_PARENT, /run,
+  /// $XDG_RUNTIME_DIR and /tmp where programs can be executed.
+  static base::Result<RuntimeDir> make_private();
+
+  RuntimeDir(RuntimeDir&& other) noexcept;
+  RuntimeDir& operator=(RuntimeDir&&) = delete;
+  ~RuntimeDir();
+
+  const std::string& root() const { return root_; }
+  std::string control_socket() const { return root_ + "/control.sock"; }
+  std::string view(const std::string& context) const { return root_ + "/view/" + context; }
+  std::string home(const std::string& context) const { return root_ + "/home/" + context; }
+  std::string staging() const { return root_ + "/root"; }
+
+  /// Creates view(context), with the stub and the interposer copied from `programs` when
+  /// `with_router`; else empty.
+  base::Result<void> make_view(const std::string& context, const std::string& programs,
+                               bool with_router) const;
+  /// Creates home(context), 0700, owned by `uid`:`gid`.
+  base::Result<void> make_home(const std::string& context, unsigned uid, unsigned gid) const;
+  /// Removes both; what is still mounted elsewhere stays usable there.
+  void remove(const std::string& context) const;
+
+ private:
+  RuntimeDir(std::string root, bool is_private) : root_(std::move(root)), is_private_(is_private) {}
+  static base::Result<void> make_folders(const std::string& root);
+
+  std::string root_;
+  bool is_private_ = false;
+};
+
+}  // namespace contexts
