@@ -1,0 +1,56 @@
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "wire/channel.h"
+
+namespace routerd {
+
+/// One accepted connection that sends frames. Lives as long as it waits for something: through the
+/// shared_ptr in its pending operation.
+class FrameSession : public std::enable_shared_from_this<FrameSession> {
+ public:
+  /// Called per frame; true = wait for the next one. The session may be release()d inside.
+  using OnFrame = std::function<bool(FrameSession&, wire::Frame)>;
+
+  FrameSession(boost::asio::io_context& io, base::UniqueFd socket, OnFrame on_frame);
+
+  /// Starts reading.
+  void start();
+  /// The socket, still owned by the session. Borrowed.
+  int socket() { return descriptor_.native_handle(); }
+  /// Takes the socket out; the session ends.
+  base::UniqueFd release();
+  /// Sends a frame after those queued before it. A peer that lets kMaxQueued bytes pile up is
+  /// disconnected.
+  void send(wire::MessageType type, std::string payload);
+  void close();
+  std::chrono::steady_clock::time_point accepted() const { return accepted_; }
+  /// True while no complete frame has come.
+  bool is_waiting_for_first() const { return !has_frame_; }
+
+  /// Called once when the connection has ended.
+  std::function<void()> on_close;
+
+ private:
+  static constexpr std::size_t kMaxQueued = 8u << 20;
+  void read();
+  void wait_readable();
+  void flush();
+
+  boost::asio::posix::stream_descriptor descriptor_;
+  OnFrame on_frame_;
+  wire::Receiver receiver_;
+  std::string outgoing_;
+  std::chrono::steady_clock::time_point accepted_ = std::chrono::steady_clock::now();
+  bool has_frame_ = false;
+  bool is_writing_ = false;
+};
+
+}  // namespace routerd

@@ -1,0 +1,79 @@
+#include "routerd/handover.h"
+
+#include <fcntl.h>
+
+#include <boost/asio/io_context.hpp>
+
+#include "wire/limits.h"
+
+namespace routerd {
+
+Handover::Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, OnClosed on_closed)
+    : channel_(io, ::fcntl(channel, F_DUPFD_CLOEXEC, 3)),
+      on_frame_(std::move(on_frame)),
+      on_closed_(std::move(on_closed)) {
+  wait_readable();
+}
+
+base::Result<void> Handover::give(const wire::Spawn& spawn, base::UniqueFd& connection,
+                                  std::vector<base::UniqueFd> fds) {
+  auto copy = base::UniqueFd(::fcntl(connection.borrow(), F_DUPFD_CLOEXEC, 3));
+  if (!copy) return base::os_error("hand a job over");
+  fds.insert(fds.begin(), std::move(copy));
+  // One place of each datagram is kept for the memfd of a long request.
+  constexpr std::size_t kPerDatagram = wire::kMaxFdsPerMessage - 1;
+  while (fds.size() > kPerDatagram) {
+    wire::Frame part{wire::MessageType::spawn_fds, wire::encode(wire::SpawnFds{spawn.job}), {}};
+    for (std::size_t i = 0; i < kPerDatagram; ++i) part.fds.push_back(std::move(fds[i]));
+    fds.erase(fds.begin(), fds.begin() + kPerDatagram);
+    if (auto pushed = push(std::move(part)); !pushed) return pushed;
+  }
+  auto given = push({wire::MessageType::spawn, wire::encode(spawn), std::move(fds)});
+  if (given) connection.reset();
+  return given;
+}
+
+base::Result<void> Handover::push(wire::Frame frame) {
+  if (queue_.size() >= kMaxQueued) return base::failure("hand a job over", EAGAIN, "too many waiting");
+  if (queue_.empty()) {
+    auto sent = send(frame);
+    if (sent || sent.error().code != EAGAIN) return sent;
+  }
+  queue_.push_back(std::move(frame));
+  if (queue_.size() == 1) wait_writable();
+  return {};
+}
+
+base::Result<void> Handover::send(const wire::Frame& frame) {
+  std::vector<int> numbers;
+  for (const auto& fd : frame.fds) numbers.push_back(fd.borrow());
+  return wire::send_datagram(channel_.native_handle(), frame.type, frame.payload, numbers);
+}
+
+void Handover::wait_writable() {
+  channel_.async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                      [this](boost::system::error_code error) {
+                        if (error) return;  // cancelled: this object may be gone
+                        while (!queue_.empty()) {
+                          auto sent = send(queue_.front());
+                          if (!sent && sent.error().code == EAGAIN) return wait_writable();
+                          queue_.pop_front();
+                        }
+                      });
+}
+
+void Handover::wait_readable() {
+  channel_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      [this](boost::system::error_code error) {
+                        if (error) return;
+                        for (;;) {
+                          auto frame = wire::receive_datagram(channel_.native_handle());
+                          if (!frame) return on_closed_();
+                          if (!*frame) break;
+                          on_frame_(std::move(**frame));
+                        }
+                        wait_readable();
+                      });
+}
+
+}  // namespace routerd

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "wire/channel.h"
+
+namespace routerd {
+
+/// routerd's end of the channel to a context's init: gives jobs away and takes answers. Datagrams
+/// that do not fit the socket for now wait in a queue of at most kMaxQueued.
+class Handover {
+ public:
+  static constexpr std::size_t kMaxQueued = 1024;
+  using OnFrame = std::function<void(wire::Frame)>;
+  using OnClosed = std::function<void()>;
+
+  /// `channel` is borrowed and duplicated.
+  Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, OnClosed on_closed);
+
+  /// Hands a job to the init: `connection` first, then the descriptors of the request. EAGAIN: the
+  /// queue is full; EPIPE…: the init is gone. The connection is given back on failure.
+  base::Result<void> give(const wire::Spawn& spawn, base::UniqueFd& connection,
+                          std::vector<base::UniqueFd> fds);
+
+  /// Sends a message without descriptors.
+  template <class Message>
+  base::Result<void> tell(const Message& message) {
+    return push({wire::type_of<Message>(), wire::encode(message), {}});
+  }
+
+ private:
+  base::Result<void> push(wire::Frame frame);
+  base::Result<void> send(const wire::Frame& frame);
+  void wait_readable();
+  void wait_writable();
+
+  boost::asio::posix::stream_descriptor channel_;
+  OnFrame on_frame_;
+  OnClosed on_closed_;
+  std::deque<wire::Frame> queue_;
+};
+
+}  // namespace routerd

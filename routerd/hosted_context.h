@@ -1,0 +1,27 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "contexts/context.h"
+#include "routerd/handover.h"
+#include "routerd/launch.h"
+#include "routerd/listener.h"
+
+namespace routerd {
+
+/// A context and what the daemon keeps for it.
+struct HostedContext {
+  std::unique_ptr<contexts::Context> context;
+  std::unique_ptr<Listener> router;
+  std::unique_ptr<Handover> handover;
+  Launches launches;
+  /// What its children's environment is filtered by, per launch; built at first use.
+  std::map<std::uint64_t, contexts::EnvFilter> filters;
+  /// Waiting for an answer of the init, by serial.
+  std::map<std::uint64_t, std::function<void(wire::JobList)>> job_questions;
+
+  const contexts::ContextSpec& spec() const { return context->spec(); }
+};
+
+}  // namespace routerd

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "contexts/environment.h"
+#include "routerd/routing.h"
+#include "wire/message.h"
+
+namespace routerd {
+
+/// One agent that was started, and what its children's environments are made from.
+struct Launch {
+  std::uint64_t id = 0;
+  contexts::Environment start_env;
+  AgentIdentity agent;
+  /// Base of the children's env: `airlock run` inherits, a daemon is clean.
+  contexts::EnvPolicy::Base base = contexts::EnvPolicy::Base::clean;
+};
+
+/// The launches of one context. Agents find theirs by the variable kLaunchVariable, which their
+/// children inherit; without it (`env -i`) the latest one counts.
+class Launches {
+ public:
+  static constexpr std::size_t kKept = 256;
+  static constexpr std::string_view kLaunchVariable = "AIRLOCK_LAUNCH";
+
+  Launch& add(Launch launch);
+  /// The launch the process with `env` belongs to; never null: an unknown one has no start env.
+  const Launch& find(const std::vector<std::string_view>& env) const;
+
+ private:
+  std::map<std::uint64_t, Launch> launches_;
+  std::uint64_t next_id_ = 1;
+};
+
+/// Adds a library to an LD_PRELOAD value, first.
+void add_preload(contexts::Environment& env, const std::string& library);
+
+/// Sets NAME=value, replacing every earlier entry of that name.
+void set_variable(contexts::Environment& env, std::string_view name, std::string_view value);
+
+/// The value of the first entry of `name`; empty if there is none.
+std::string variable(const contexts::Environment& env, std::string_view name);
+
+}  // namespace routerd

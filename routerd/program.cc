@@ -1,0 +1,124 @@
+#include "routerd/program.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <sstream>
+
+#include "base/file.h"
+
+namespace routerd {
+
+FileId file_id(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return {info.st_dev, info.st_ino};
+}
+
+AgentIdentity Program::identity() const { return {executable, file_id(executable), script}; }
+
+namespace {
+
+constexpr int kMaxInterpreters = 5;  // BINPRM depth limit, fs/exec.c
+constexpr std::size_t kLineLimit = 256;  // BINPRM_BUF_SIZE
+
+base::Result<std::string> find_executable(const std::string& name, const std::string& search_path,
+                                          const std::string& cwd) {
+  std::vector<std::string> candidates;
+  if (name.find('/') != std::string::npos) {
+    candidates.push_back(name.front() == '/' ? name : cwd + "/" + name);
+  } else {
+    std::istringstream folders(search_path);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+      candidates.push_back((folder.empty() ? cwd : folder) + "/" + name);
+    }
+  }
+  int error = ENOENT;
+  for (const auto& candidate : candidates) {
+    struct stat info {};
+    if (::stat(candidate.c_str(), &info) != 0) continue;
+    if (S_ISREG(info.st_mode) && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+    error = EACCES;
+  }
+  return base::failure(name, error);
+}
+
+std::string resolve(const std::string& path) {
+  char* resolved = ::realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return path;
+  std::string result(resolved);
+  ::free(resolved);
+  return result;
+}
+
+bool has_interpreter(int fd, const std::string& head) {
+  Elf64_Ehdr header{};
+  if (head.size() < sizeof header) return false;
+  std::memcpy(&header, head.data(), sizeof header);
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment{};
+    const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
+    if (::pread(fd, &segment, sizeof segment, at) != sizeof segment) return false;
+    if (segment.p_type == PT_INTERP) return true;
+  }
+  return false;
+}
+
+/// The words of a `#!` line: the interpreter, and those of its one argument.
+std::vector<std::string> shebang_words(const std::string& head) {
+  std::istringstream line(head.substr(2, head.find('\n') - 2));
+  std::vector<std::string> words;
+  for (std::string word; line >> word;) words.push_back(word);
+  return words;
+}
+
+/// The program `env [-S] [NAME=VALUE…] PROGRAM` of a `#!` line runs, or empty.
+std::string program_of_env(const std::vector<std::string>& words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool is_option = words[i].front() == '-' || words[i].find('=') != std::string::npos;
+    if (!is_option) return words[i];
+  }
+  return {};
+}
+
+}  // namespace
+
+base::Result<Program> inspect_program(const std::string& name, const std::string& search_path,
+                                      const std::string& cwd) {
+  auto found = find_executable(name, search_path, cwd);
+  if (!found) return tl::unexpected<base::Error>(found.error());
+  Program program;
+  program.path = resolve(*found);
+  std::string current = *found;
+  for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
+    auto fd = base::open_file(current, O_RDONLY);
+    if (!fd && fd.error().code == EACCES) {  // execute-only: nothing to be learned
+      program.executable = resolve(current);
+      return program;
+    }
+    if (!fd) return tl::unexpected<base::Error>(fd.error());
+    std::string head(kLineLimit, '\0');
+    head.resize(static_cast<std::size_t>(
+        std::max<ssize_t>(0, ::pread(fd->borrow(), head.data(), head.size(), 0))));
+    if (head.starts_with(ELFMAG)) {
+      program.executable = resolve(current);
+      program.is_static = !has_interpreter(fd->borrow(), head);
+      return program;
+    }
+    if (!head.starts_with("#!")) return base::failure(current, ENOEXEC);
+    if (program.script.empty()) program.script = *found;
+    const auto words = shebang_words(head);
+    std::string next = words.empty() ? "" : words.front();
+    if (next.ends_with("/env")) next = program_of_env(words);
+    auto interpreter = find_executable(next, search_path, cwd);
+    if (!interpreter) return base::failure(current + ": interpreter '" + next + "'", ENOENT);
+    current = *interpreter;
+  }
+  return base::failure(name, ELOOP);
+}
+
+}  // namespace routerd

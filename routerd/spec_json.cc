@@ -1,0 +1,127 @@
+#include "routerd/spec_json.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "routerd/launch.h"
+
+namespace routerd {
+
+using json = nlohmann::json;
+using contexts::ContextSpec;
+using contexts::Isolation;
+using contexts::RouteChild;
+
+namespace {
+
+constexpr std::pair<Isolation, const char*> kIsolations[] = {
+    {Isolation::secure, "secure"}, {Isolation::strict, "strict"}, {Isolation::none, "none"}};
+constexpr std::pair<RouteChild, const char*> kRouteChild[] = {{RouteChild::automatic, "auto"},
+                                                              {RouteChild::always, "always"},
+                                                              {RouteChild::never, "never"}};
+
+template <class Enum, std::size_t N>
+std::string name_in(const std::pair<Enum, const char*> (&names)[N], Enum value) {
+  for (const auto& [each, name] : names) {
+    if (each == value) return name;
+  }
+  return {};
+}
+
+template <class Enum, std::size_t N>
+base::Result<Enum> value_in(const std::pair<Enum, const char*> (&names)[N], const std::string& field,
+                            const std::string& text) {
+  std::string expected;
+  for (const auto& [value, name] : names) {
+    if (text == name) return value;
+    expected += (expected.empty() ? "" : ", ") + std::string(name);
+  }
+  return base::failure(field + " '" + text.substr(0, 64) + "'", EINVAL, "expected " + expected);
+}
+
+base::Result<void> apply_env(ContextSpec& spec, const json& env) {
+  for (const auto& [name, value] : env.items()) {
+    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
+      return base::failure("env name '" + name.substr(0, 64) + "'", EINVAL, "no '=', no NUL, not empty");
+    }
+    std::erase_if(spec.env.pinned, [&name = name](const std::string& entry) {
+      return entry.starts_with(name + "=");
+    });
+    if (value.is_null()) continue;
+    if (!value.is_string()) return base::failure("env " + name, EINVAL, "expected a string or null");
+    spec.env.pinned.push_back(name + "=" + value.get<std::string>());
+  }
+  return {};
+}
+
+}  // namespace
+
+json to_json(const ContextSpec& spec) {
+  std::vector<std::string> names;
+  for (const auto& entry : spec.env.pinned) names.push_back(entry.substr(0, entry.find('=')));
+  return {{"name", spec.name},
+          {"cwd", spec.cwd},
+          {"childContext", spec.child_context},
+          {"routeChild", name_in(kRouteChild, spec.route_child)},
+          {"isolation", name_in(kIsolations, spec.isolation)},
+          {"envNames", std::move(names)},
+          {"user", spec.user},
+          {"home", spec.home},
+          {"share", spec.share},
+          {"hide", spec.hide}};
+}
+
+base::Result<ContextSpec> spec_from_json(const json& body) {
+  ContextSpec spec;
+  static const std::set<std::string> known = {"name",      "cwd",        "env",  "childContext",
+                                              "isolation", "routeChild", "user", "share", "hide"};
+  for (const auto& [key, value] : body.items()) {
+    if (!known.contains(key)) return base::failure("unknown field '" + key.substr(0, 64) + "'", EINVAL);
+  }
+  spec.name = body.value("name", "");
+  spec.cwd = body.value("cwd", "/");
+  spec.child_context = body.value("childContext", "");
+  spec.user = body.value("user", "");
+  spec.share = body.value("share", std::vector<std::string>{});
+  spec.hide = body.value("hide", std::vector<std::string>{});
+  auto isolation = value_in(kIsolations, "isolation", body.value("isolation", "secure"));
+  if (!isolation) return tl::unexpected<base::Error>(isolation.error());
+  if (*isolation == Isolation::strict) {
+    return base::failure("isolation 'strict'", ENOTSUP, "not available in this version");
+  }
+  spec.isolation = *isolation;
+  const std::string by_default = spec.child_context.empty() ? "never" : "always";
+  auto route = value_in(kRouteChild, "routeChild", body.value("routeChild", by_default));
+  if (!route) return tl::unexpected<base::Error>(route.error());
+  spec.route_child = *route;
+  if (auto env = apply_env(spec, body.value("env", json::object())); !env) {
+    return tl::unexpected<base::Error>(env.error());
+  }
+  return spec;
+}
+
+base::Result<void> change_spec(ContextSpec& spec, const json& changes) {
+  ContextSpec changed = spec;
+  for (const auto& [key, value] : changes.items()) {
+    if (key == "env") {
+      if (auto env = apply_env(changed, value); !env) return env;
+    } else if (key == "cwd") {
+      changed.cwd = value.get<std::string>();
+    } else if (key == "childContext") {
+      // Without a router socket from the start nothing could use the route.
+      if (spec.child_context.empty()) {
+        return base::failure("childContext of '" + spec.name + "'", ENOTSUP,
+                             "a context that was made without one gets none; make it anew");
+      }
+      changed.child_context = value.get<std::string>();
+    } else {
+      return base::failure("field '" + key.substr(0, 64) + "'", EINVAL,
+                           "only env, cwd and childContext can change");
+    }
+  }
+  if (auto valid = contexts::validate(changed); !valid) return valid;
+  spec = std::move(changed);
+  return {};
+}
+
+}  // namespace routerd
