@@ -1,0 +1,58 @@
+#include "ctl/client.h"
+
+#include <cstdlib>
+
+#include "wire/requester.h"
+
+namespace ctl {
+
+using nlohmann::json;
+
+std::string default_runtime_dir() {
+  const char* chosen = std::getenv("AIRLOCK_RUNTIME_DIR");
+  return chosen != nullptr && *chosen != '\0' ? chosen : "/run/airlock";
+}
+
+base::Result<Client> Client::connect(const std::string& runtime_dir) {
+  auto socket = wire::connect_to(runtime_dir + "/control.sock");
+  if (!socket) return tl::unexpected<base::Error>(socket.error());
+  return Client(std::move(*socket));
+}
+
+base::Result<wire::Frame> Client::next_frame() {
+  auto frame = receiver_.receive(socket_.borrow());
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  if (!*frame) return base::failure("receive", EAGAIN);
+  if ((*frame)->type == wire::MessageType::not_started) {
+    auto refusal = wire::decode<wire::NotStarted>((*frame)->payload);
+    if (refusal) return base::failure(refusal->message, 0);
+  }
+  return std::move(**frame);
+}
+
+base::Result<json> Client::ask(const std::string& verb, json fields) {
+  fields["verb"] = verb;
+  auto sent = wire::send_message(
+      socket_.borrow(), wire::Control{fields.dump(-1, ' ', false, json::error_handler_t::replace)});
+  if (!sent) return tl::unexpected<base::Error>(sent.error());
+  auto frame = next_frame();
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  auto reply = wire::decode<wire::ControlReply>(frame->payload);
+  if (!reply) return tl::unexpected<base::Error>(reply.error());
+  json answer = json::parse(reply->json, nullptr, false);
+  if (!answer.is_object()) return base::failure("read the daemon's answer", EBADMSG);
+  if (answer.contains("error")) {
+    return base::failure(answer["error"].value("message", "the daemon refused"), 0);
+  }
+  return answer;
+}
+
+base::Result<json> Client::next_event() {
+  auto frame = next_frame();
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  auto event = wire::decode<wire::Event>(frame->payload);
+  if (!event) return tl::unexpected<base::Error>(event.error());
+  return json::parse(event->json, nullptr, false);
+}
+
+}  // namespace ctl

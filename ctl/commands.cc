@@ -1,0 +1,325 @@
+#include "ctl/commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <iostream>
+
+#include "ctl/client.h"
+#include "ctl/daemon_process.h"
+#include "ctl/exec_client.h"
+#include "ctl/print.h"
+
+namespace ctl {
+
+using nlohmann::json;
+
+int complain(const std::string& text, int code) {
+  std::cerr << "airlock: " << text << std::endl;
+  return code;
+}
+
+std::uint64_t parse_duration(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string unit(end, text.data() + text.size());
+  constexpr std::uint64_t kLongest = 1'000'000'000;  // ms: 11 days
+  if (error != std::errc() || number > kLongest) return 0;
+  if (unit == "ms") return number;
+  if (unit.empty() || unit == "s") return number * 1000;
+  if (unit == "m") return number * 60'000;
+  return unit == "h" ? number * 3'600'000 : 0;
+}
+
+namespace {
+
+/// Asks the daemon; complains and gives nothing if there is none or it refuses.
+std::optional<json> ask(const Common& common, const std::string& verb,
+                        json fields = json::object()) {
+  auto client = Client::connect(common.runtime_dir);
+  if (!client) {
+    complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() +
+                 "): start one with 'airlock up'",
+             0);
+    return {};
+  }
+  auto answer = client->ask(verb, std::move(fields));
+  if (answer) return std::move(*answer);
+  complain(answer.error().message(), 0);
+  return {};
+}
+
+std::string text_of(const json& object, const char* field) {
+  const auto found = object.find(field);
+  if (found == object.end()) return "";
+  if (found->is_string()) return found->get<std::string>().empty() ? "-" : found->get<std::string>();
+  return found->dump();
+}
+
+std::optional<json> env_object(const ContextOptions& options) {
+  json env = json::object();
+  for (const auto& entry : options.env) {
+    const auto equals = entry.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      complain("-e " + entry + ": expected NAME=value", 0);
+      return {};
+    }
+    env[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  for (const auto& name : options.unset) env[name] = nullptr;
+  return env;
+}
+
+}  // namespace
+
+int up(const Common& common, const DaemonOptions& options) {
+  std::vector<std::string> words = {"--runtime-dir", common.runtime_dir};
+  if (!options.config.empty()) words.insert(words.end(), {"--config", options.config});
+  if (!options.tier.empty()) words.insert(words.end(), {"--tier", options.tier});
+  if (options.development) words.push_back("--development");
+  if (options.foreground) {
+    std::string program = daemon_program();
+    std::vector<char*> argv = {program.data()};
+    for (auto& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    ::execv(program.c_str(), argv.data());
+    return complain(program + ": " + std::strerror(errno), kRefused);
+  }
+  const std::string log =
+      options.log_file.empty() ? common.runtime_dir + "/airlock.log" : options.log_file;
+  auto pid = start_daemon(words, log);
+  if (!pid) return complain(pid.error().message(), kRefused);
+  std::cerr << "airlock: serving " << common.runtime_dir << ", pid " << *pid << ", log " << log
+            << "\n";
+  return 0;
+}
+
+int down(const Common& common) {
+  auto client = Client::connect(common.runtime_dir);
+  if (!client) {
+    return complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() + ")",
+                    1);
+  }
+  auto answer = client->ask("shutdown");
+  if (!answer) return complain(answer.error().message(), 1);
+  // The daemon closes this connection when its contexts have ended.
+  (void)client->next_event();
+  return 0;
+}
+
+int ctx_create(const Common& common, const ContextOptions& options) {
+  auto env = env_object(options);
+  if (!env) return kUsage;
+  json spec = {{"name", options.name},   {"env", *env},
+               {"share", options.share}, {"hide", options.hide},
+               {"isolation", options.isolation}, {"childContext", options.child_context}};
+  if (!options.cwd.empty()) spec["cwd"] = options.cwd;
+  auto answer = ask(common, "ctx.create", {{"spec", spec}});
+  if (!answer) return 1;
+  if (common.json) print_json((*answer)["context"]);
+  return 0;
+}
+
+int ctx_list(const Common& common) {
+  auto answer = ask(common, "ctx.list");
+  if (!answer) return 1;
+  const auto& list = (*answer)["contexts"];
+  if (common.json) return print_json(list), 0;
+  std::vector<std::vector<std::string>> rows = {{"NAME", "TIER", "CHILDREN RUN IN", "CWD"}};
+  for (const auto& context : list) {
+    rows.push_back({text_of(context, "name"), text_of(context, "tier"),
+                    text_of(context, "childContext"), text_of(context, "cwd")});
+  }
+  print_table(rows);
+  return 0;
+}
+
+int ctx_inspect(const Common& common, const std::string& name) {
+  auto answer = ask(common, "ctx.inspect", {{"context", name}});
+  if (!answer) return 1;
+  print_json((*answer)["context"]);
+  return 0;
+}
+
+int ctx_set(const Common& common, const ContextOptions& options) {
+  auto env = env_object(options);
+  if (!env) return kUsage;
+  json changes = json::object();
+  if (!env->empty()) changes["env"] = *env;
+  if (!options.cwd.empty()) changes["cwd"] = options.cwd;
+  if (!options.child_context.empty()) changes["childContext"] = options.child_context;
+  auto answer = ask(common, "ctx.set", {{"context", options.name}, {"changes", changes}});
+  if (!answer) return 1;
+  if (common.json) print_json((*answer)["context"]);
+  return 0;
+}
+
+int ctx_remove(const Common& common, const std::string& name) {
+  auto answer = ask(common, "ctx.remove", {{"context", name}});
+  if (!answer) return 1;
+  if (common.json) return print_json(*answer), 0;
+  const int survivors = answer->value("survivors", 0);
+  return survivors == 0 ? 0 : complain(std::to_string(survivors) + " processes are left", 1);
+}
+
+int ps(const Common& common, const std::string& context) {
+  std::vector<std::string> names = {context};
+  if (context.empty()) {
+    auto answer = ask(common, "ctx.list");
+    if (!answer) return 1;
+    names.clear();
+    for (const auto& each : (*answer)["contexts"]) names.push_back(text_of(each, "name"));
+  }
+  json all = json::array();
+  std::vector<std::vector<std::string>> rows = {{"CONTEXT", "JOB", "PID", "RUNNING", "PROGRAM"}};
+  for (const auto& name : names) {
+    auto answer = ask(common, "jobs", {{"context", name}});
+    if (!answer) return 1;
+    for (auto& job : (*answer)["jobs"]) {
+      rows.push_back({name, text_of(job, "job"), text_of(job, "pid"),
+                      duration_text(job.value("runningMs", std::uint64_t{0})),
+                      text_of(job, "program")});
+      job["context"] = name;
+      all.push_back(std::move(job));
+    }
+  }
+  if (common.json) return print_json(all), 0;
+  print_table(rows);
+  return 0;
+}
+
+namespace {
+
+int signal_number(const std::string& text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return number;
+  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
+  for (number = 1; number < NSIG; ++number) {
+    const char* abbreviation = ::sigabbrev_np(number);
+    if (abbreviation != nullptr && name == abbreviation) return number;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int kill_job(const Common& common, const JobOptions& options) {
+  const int signal = signal_number(options.signal);
+  if (signal == 0) return complain("signal '" + options.signal + "': expected a name or number", kUsage);
+  std::uint64_t job = 0;
+  if (options.job != "all") {
+    const char* end = options.job.data() + options.job.size();
+    const auto parsed = std::from_chars(options.job.data(), end, job);
+    if (parsed.ec != std::errc() || parsed.ptr != end || job == 0) {
+      return complain("job '" + options.job + "': expected a number of 'airlock ps', or 'all'", kUsage);
+    }
+  }
+  return ask(common, "signal",
+             {{"context", options.context}, {"job", job}, {"signal", signal}})
+             ? 0
+             : 1;
+}
+
+namespace {
+
+void print_route(const json& record, bool as_json) {
+  if (as_json) {
+    std::cout << record.dump(-1, ' ', false, json::error_handler_t::replace) << std::endl;
+    return;
+  }
+  std::cout << text_of(record, "from") << " -> " << text_of(record, "to") << "  "
+            << text_of(record, "outcome") << "  " << printable(text_of(record, "program"))
+            << "  pid " << text_of(record, "pid") << "  rule " << text_of(record, "rule") << "  "
+            << text_of(record, "latencyUs") << " us";
+  const std::string reason = text_of(record, "reason");
+  if (reason != "-") std::cout << "  (" << printable(reason) << ")";
+  std::cout << std::endl;
+}
+
+}  // namespace
+
+int routes(const Common& common, bool follow) {
+  auto client = Client::connect(common.runtime_dir);
+  if (!client) return complain(client.error().message(), 1);
+  auto answer = client->ask("routes", {{"follow", follow}});
+  if (!answer) return complain(answer.error().message(), 1);
+  for (const auto& record : (*answer)["routes"]) print_route(record, common.json);
+  while (follow) {
+    auto event = client->next_event();
+    if (!event) return complain("the daemon ended", 1);
+    print_route(*event, common.json);
+  }
+  return 0;
+}
+
+int route_explain(const Common& common, const std::string& context,
+                  const std::vector<std::string>& command) {
+  auto answer = ask(common, "route.explain", {{"context", context}, {"argv", command}});
+  if (!answer) return 1;
+  if (common.json) return print_json(*answer), 0;
+  const std::string outcome = text_of(*answer, "outcome");
+  const std::string program = printable(command.front());
+  if (outcome == "run_in") {
+    std::cout << program << " of context '" << context << "' runs in '" << text_of(*answer, "to")
+              << "'";
+  } else if (outcome == "run_here") {
+    std::cout << program << " stays in '" << context << "'";
+  } else {
+    std::cout << program << " is refused: " << text_of(*answer, "reason");
+  }
+  std::cout << " (rule " << text_of(*answer, "rule") << ")\n";
+  return 0;
+}
+
+int info(const Common& common) {
+  auto answer = ask(common, "info");
+  if (!answer) return 1;
+  if (common.json) return print_json(*answer), 0;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [key, value] : answer->items()) rows.push_back({key, text_of(*answer, key.c_str())});
+  print_table(rows);
+  return 0;
+}
+
+int doctor(const Common& common) {
+  const std::string command = "'" + daemon_program() + "' --doctor";
+  FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return complain("cannot start " + daemon_program(), 1);
+  std::string text;
+  std::array<char, 4096> block;
+  while (const std::size_t n = ::fread(block.data(), 1, block.size(), pipe)) {
+    text.append(block.data(), n);
+  }
+  ::pclose(pipe);
+  const json report = json::parse(text, nullptr, false);
+  if (!report.is_object()) return complain("airlock-routerd --doctor gave no report", 1);
+  if (common.json) return print_json(report), 0;
+  bool is_isolated = false;
+  std::vector<std::vector<std::string>> rows = {{"TIER", "HERE", "WHY NOT"}};
+  for (const auto& tier : report["tiers"]) {
+    const bool works = tier.value("works", false);
+    is_isolated |= works;
+    rows.push_back({text_of(tier, "tier"), works ? "works" : "no", tier.value("reason", "")});
+  }
+  print_table(rows);
+  std::cout << (is_isolated
+                    ? "\nContexts are isolated here.\n"
+                    : "\nNo tier isolates here. In a container: --cap-add SYS_ADMIN (docker, "
+                      "podman), or securityContext.capabilities.add: [SYS_ADMIN] (Kubernetes). On "
+                      "a host as a user: allow unprivileged user namespaces.\n");
+  return is_isolated ? 0 : 1;
+}
+
+int config_check(const std::string& file) {
+  const std::string program = daemon_program();
+  ::execl(program.c_str(), program.c_str(), "--check-config", file.c_str(), nullptr);
+  return complain(program + ": " + std::strerror(errno), 1);
+}
+
+}  // namespace ctl

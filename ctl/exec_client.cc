@@ -1,0 +1,70 @@
+#include "ctl/exec_client.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/wait_status.h"
+#include "wire/channel.h"
+#include "wire/requester.h"
+
+extern char** environ;
+
+namespace ctl {
+
+wire::ExecRequest make_request(const std::vector<std::string>& argv, const std::vector<int>& fds) {
+  wire::ExecRequest request;
+  request.path = argv.front();
+  for (const auto& word : argv) request.argv.add(word);
+  for (char** entry = environ; *entry != nullptr; ++entry) request.env.add(*entry);
+  char folder[PATH_MAX];
+  if (::getcwd(folder, sizeof folder) != nullptr && folder[0] == '/') request.cwd = folder;
+  request.fd_numbers.assign(fds.begin(), fds.end());
+  request.search_path = true;
+  request.state = wire::capture_process_state();
+  return request;
+}
+
+namespace {
+
+void give_up_fds(void* argument) {
+  const auto& fds = *static_cast<const std::vector<int>*>(argument);
+  const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (const int fd : fds) {
+    if (fd == STDERR_FILENO) continue;  // for our own last words
+    if (fd <= STDERR_FILENO) {
+      ::dup2(null.borrow(), fd);
+    } else {
+      ::close(fd);
+    }
+  }
+}
+
+}  // namespace
+
+Ending run_request(int socket, const wire::ExecRequest& request, const std::vector<int>& fds) {
+  auto sent = wire::send_message(socket, request, fds);
+  if (!sent) {
+    return {base::WaitStatus::from_exit_code(kRefused).raw(),
+            request.path + " was not started: " + sent.error().message()};
+  }
+  auto passed = fds;
+  const auto outcome =
+      wire::attend(socket, {.on_started = give_up_fds, .argument = &passed});
+  if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {
+    if (!exited->timed_out) return {exited->wait_status, {}};
+    return {base::WaitStatus::from_exit_code(kTimedOut).raw(), request.path + " timed out"};
+  }
+  if (const auto* refusal = std::get_if<wire::NotStarted>(&outcome)) {
+    return {base::WaitStatus::from_exit_code(refusal->exit_code).raw(), refusal->message};
+  }
+  const auto* lost = std::get_if<wire::Lost>(&outcome);
+  const bool has_started = lost != nullptr && lost->started;
+  return {base::WaitStatus::from_exit_code(has_started ? kLost : kRefused).raw(),
+          has_started ? "lost " + request.path + ": its context or the daemon ended"
+                      : request.path + " was not started: " +
+                            (lost != nullptr ? lost->why : "unexpected answer")};
+}
+
+}  // namespace ctl

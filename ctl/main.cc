@@ -1,0 +1,163 @@
+// airlock: the command line. Talks to airlock-routerd; runs no user code itself.
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <iostream>
+
+#include "ctl/client.h"
+#include "ctl/commands.h"
+#include "ctl/exec_client.h"
+
+namespace {
+
+using namespace ctl;
+
+/// All options, and what was chosen.
+struct CommandLine {
+  Common common;
+  RunOptions run;
+  ExecOptions exec;
+  DaemonOptions daemon;
+  ContextOptions context;
+  JobOptions job;
+  std::string name;
+  std::vector<std::string> words;
+  bool follow = false;
+  std::function<int()> chosen;
+};
+
+CLI::App* command(CLI::App& parent, CommandLine& line, const std::string& name,
+                  const std::string& help, std::function<int()> action) {
+  CLI::App* added = parent.add_subcommand(name, help);
+  added->callback([&line, action = std::move(action)] { line.chosen = action; });
+  return added;
+}
+
+void add_run(CLI::App& app, CommandLine& line) {
+  auto* run = command(app, line, "run", "Run an agent; what it starts runs in the user context",
+                      [&line] { return ctl::run(line.common, line.run); });
+  run->add_option("--in", line.run.in, "context of the agent")->capture_default_str();
+  run->add_option("--route-to", line.run.route_to, "context of its children")
+      ->capture_default_str();
+  run->add_option("--env-file", line.run.env_file, "NAME=value lines for the user context");
+  run->add_option("--user-env", line.run.user_env, "NAME=value for the user context")
+      ->allow_extra_args(false);
+  run->add_option("--share", line.run.share, "path below HOME that the user context sees too")
+      ->allow_extra_args(false);
+  run->add_option("--hide", line.run.hide, "folder that is empty in the user context")
+      ->allow_extra_args(false);
+  run->add_option("--tier", line.run.tier, "use this tier: namespaces, userns or none");
+  run->add_option("--route-log", line.run.route_log, "write what ran where to this file (JSON lines)");
+  run->add_flag("--development", line.run.development, "go on without isolation, with a warning");
+  run->add_flag("--keep", line.run.keep, "leave the contexts running afterwards");
+  run->add_option("AGENT", line.run.command, "the agent and its arguments")->required();
+  run->prefix_command(false);
+  run->positionals_at_end(true);
+
+  auto* exec = command(app, line, "exec", "Run a program in a context",
+                       [&line] { return ctl::exec(line.common, line.exec); });
+  exec->add_option("CONTEXT", line.exec.context)->required();
+  exec->add_option("-e,--env", line.exec.env, "NAME=value")->allow_extra_args(false);
+  exec->add_option("-w,--cwd", line.exec.cwd, "working directory in the context");
+  exec->add_option("--timeout", line.exec.timeout, "e.g. 500ms, 5s, 2m; then exit code 124");
+  exec->add_flag("-i,--interactive", line.exec.interactive, "pass standard input");
+  exec->add_option("COMMAND", line.exec.command, "program and arguments")->required();
+  exec->positionals_at_end(true);
+}
+
+void add_daemon(CLI::App& app, CommandLine& line) {
+  auto* up = command(app, line, "up", "Start the daemon",
+                     [&line] { return ctl::up(line.common, line.daemon); });
+  up->add_option("--config", line.daemon.config, "configuration file");
+  up->add_option("--tier", line.daemon.tier, "use this tier");
+  up->add_option("--log-file", line.daemon.log_file, "default: airlock.log in the runtime folder");
+  up->add_flag("--development", line.daemon.development, "go on without isolation, with a warning");
+  up->add_flag("--foreground", line.daemon.foreground, "do not detach; log to stderr");
+  command(app, line, "down", "Stop the daemon and everything in its contexts",
+          [&line] { return ctl::down(line.common); });
+  command(app, line, "info", "What the daemon is and does",
+          [&line] { return ctl::info(line.common); });
+  command(app, line, "doctor", "What this machine can isolate with, and what is missing",
+          [&line] { return ctl::doctor(line.common); });
+  auto* config = app.add_subcommand("config", "The configuration file")->require_subcommand(1);
+  auto* check = command(*config, line, "check", "Check a configuration file",
+                        [&line] { return ctl::config_check(line.name); });
+  check->add_option("FILE", line.name)->required();
+}
+
+void add_contexts(CLI::App& app, CommandLine& line) {
+  auto* ctx = app.add_subcommand("ctx", "Execution contexts")->require_subcommand(1);
+  auto* create = command(*ctx, line, "create", "Create a context",
+                         [&line] { return ctx_create(line.common, line.context); });
+  create->add_option("NAME", line.context.name)->required();
+  create->add_option("-e,--env", line.context.env, "NAME=value")->allow_extra_args(false);
+  create->add_option("-w,--cwd", line.context.cwd, "working directory");
+  create->add_option("--child-context", line.context.child_context, "where its children run");
+  create->add_option("--isolation", line.context.isolation, "secure or none")->capture_default_str();
+  create->add_option("--share", line.context.share, "path it sees too")->allow_extra_args(false);
+  create->add_option("--hide", line.context.hide, "folder it sees empty")->allow_extra_args(false);
+  command(*ctx, line, "ls", "List contexts", [&line] { return ctx_list(line.common); });
+  auto* inspect = command(*ctx, line, "inspect", "Show a context",
+                          [&line] { return ctx_inspect(line.common, line.name); });
+  inspect->add_option("NAME", line.name)->required();
+  auto* set = command(*ctx, line, "set", "Change a context",
+                      [&line] { return ctx_set(line.common, line.context); });
+  set->add_option("NAME", line.context.name)->required();
+  set->add_option("-e,--env", line.context.env, "NAME=value")->allow_extra_args(false);
+  set->add_option("--unset", line.context.unset, "NAME")->allow_extra_args(false);
+  set->add_option("-w,--cwd", line.context.cwd, "working directory");
+  set->add_option("--child-context", line.context.child_context, "where its children run");
+  auto* remove = command(*ctx, line, "rm", "End a context and everything in it",
+                         [&line] { return ctx_remove(line.common, line.name); });
+  remove->add_option("NAME", line.name)->required();
+}
+
+void add_jobs(CLI::App& app, CommandLine& line) {
+  auto* ps = command(app, line, "ps", "Programs that run in contexts",
+                     [&line] { return ctl::ps(line.common, line.name); });
+  ps->add_option("CONTEXT", line.name);
+  auto* kill = command(app, line, "kill", "Signal a job and its process group",
+                       [&line] { return kill_job(line.common, line.job); });
+  kill->add_option("-s,--signal", line.job.signal, "name or number")->capture_default_str();
+  kill->add_option("CONTEXT", line.job.context)->required();
+  kill->add_option("JOB", line.job.job, "number of 'airlock ps', or 'all'")->required();
+  auto* routes = command(app, line, "routes", "What was routed where, and by which rule",
+                         [&line] { return ctl::routes(line.common, line.follow); });
+  routes->add_flag("-f,--follow", line.follow, "go on with what comes");
+  auto* route = app.add_subcommand("route", "Routing")->require_subcommand(1);
+  auto* explain = command(*route, line, "explain", "What would happen to a program, and why",
+                          [&line] { return route_explain(line.common, line.name, line.words); });
+  explain->add_option("--in", line.name, "context of the caller")->default_val("platform");
+  explain->add_option("COMMAND", line.words)->required();
+  explain->positionals_at_end(true);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CommandLine line;
+  std::string output = "text";
+  CLI::App app("airlock: execution contexts for AI agents inside one container");
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--runtime-dir", line.common.runtime_dir, "default: AIRLOCK_RUNTIME_DIR, /run/airlock");
+  app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}));
+  add_run(app, line);
+  add_daemon(app, line);
+  add_contexts(app, line);
+  add_jobs(app, line);
+  command(app, line, "version", "Show the version", [] {
+    std::cout << AIRLOCK_VERSION << "\n";
+    return 0;
+  });
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    return code == 0 ? 0 : kUsage;
+  }
+  line.common.json = output == "json";
+  if (line.common.runtime_dir.empty()) line.common.runtime_dir = default_runtime_dir();
+  return line.chosen();
+}
