@@ -14,13 +14,67 @@ namespace std {
 [[noreturn]] void __throw_bad_optional_access() { abort(); }
 }  // namespace std
 
-void* operator new(std::size_t size) {
-  void* memory = std::malloc(size == 0 ? 1 : size);
-  if (memory == nullptr) std::abort();
-  return memory;
+// Memory in classes of powers of two, freed blocks kept for reuse. Single-threaded, as these
+// programs are. musl's malloc maps and unmaps pages for every request-sized block, and each page
+// fault of that costs a routed exec a microsecond.
+namespace {
+
+constexpr std::size_t kSmallest = 32;
+constexpr int kClasses = 12;  // 32 bytes to 64 KiB; beyond that malloc
+constexpr std::size_t kChunk = 128 << 10;
+
+struct alignas(16) Block {
+  std::size_t size_class;
+  Block* next;
+};
+
+Block* free_blocks[kClasses];
+char* chunk_at = nullptr;
+char* chunk_end = nullptr;
+
+std::size_t class_of(std::size_t size) {
+  std::size_t size_class = 0;
+  while (size_class < kClasses && (kSmallest << size_class) < size) ++size_class;
+  return size_class;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+Block* carve(std::size_t size) {
+  if (static_cast<std::size_t>(chunk_end - chunk_at) < size) {
+    chunk_at = static_cast<char*>(std::malloc(kChunk));
+    if (chunk_at == nullptr) std::abort();
+    chunk_end = chunk_at + kChunk;
+  }
+  auto* block = reinterpret_cast<Block*>(chunk_at);
+  chunk_at += size;
+  return block;
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  const std::size_t size_class = class_of(size);
+  Block* block = nullptr;
+  if (size_class == kClasses) {
+    block = static_cast<Block*>(std::malloc(sizeof(Block) + size));
+    if (block == nullptr) std::abort();
+  } else if (free_blocks[size_class] != nullptr) {
+    block = free_blocks[size_class];
+    free_blocks[size_class] = block->next;
+  } else {
+    block = carve(sizeof(Block) + (kSmallest << size_class));
+  }
+  block->size_class = size_class;
+  return block + 1;
+}
+
+void operator delete(void* memory) noexcept {
+  if (memory == nullptr) return;
+  Block* block = static_cast<Block*>(memory) - 1;
+  if (block->size_class == kClasses) return std::free(block);
+  block->next = free_blocks[block->size_class];
+  free_blocks[block->size_class] = block;
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
 // Referenced by constructors of static objects; these programs end with _exit(2).
 extern "C" {

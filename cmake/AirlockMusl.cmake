@@ -51,6 +51,6 @@ function(airlock_musl_executable name)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
   set(dir ${AIRLOCK_MUSL_LIBRARY_DIR})
   target_link_options(${name} PRIVATE -static -nostdlib -nostartfiles
-    -Wl,--gc-sections -Wl,-z,noexecstack -s ${dir}/crt1.o ${dir}/crti.o)
+    -Wl,--gc-sections -Wl,-z,noexecstack -Wl,-z,noseparate-code -s ${dir}/crt1.o ${dir}/crti.o)
   target_link_libraries(${name} PRIVATE ${dir}/libc.a ${AIRLOCK_LIBGCC} ${dir}/crtn.o)
 endfunction()

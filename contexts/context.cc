@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,6 +21,16 @@
 namespace contexts {
 
 using base::Result;
+
+namespace {
+
+// Newer than Debian 12's headers; older kernels refuse them and /proc is asked instead.
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77  // Linux 6.5, include/uapi/asm-generic/socket.h
+#endif
+constexpr unsigned long kPidfdGetPidNamespace = _IO(0xFF, 6);  // Linux 6.11, linux/pidfd.h
+
+}  // namespace
 
 Result<std::unique_ptr<Context>> Context::create(ContextSpec spec, const Host& host) {
   if (auto valid = validate(spec); !valid) return tl::unexpected<base::Error>(valid.error());
@@ -101,11 +112,26 @@ Result<void> Context::await_ready() {
   return base::set_nonblocking(channel_.borrow(), true);
 }
 
-bool Context::contains(pid_t pid) const {
-  if (!is_isolated(tier_)) return true;
+namespace {
+
+/// Inode of the PID namespace of the process that connected `socket`; 0 = unknown.
+ino_t peer_pid_namespace(int socket, pid_t pid) {
   struct stat ns {};
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0) {
+    const base::UniqueFd pidfd(fd);
+    const base::UniqueFd found(::ioctl(pidfd.borrow(), kPidfdGetPidNamespace, 0));
+    if (found && ::fstat(found.borrow(), &ns) == 0) return ns.st_ino;
+  }
   const std::string path = "/proc/" + std::to_string(pid) + "/ns/pid";
-  return ::stat(path.c_str(), &ns) == 0 && ns.st_ino == pid_namespace_;
+  return ::stat(path.c_str(), &ns) == 0 ? ns.st_ino : 0;
+}
+
+}  // namespace
+
+bool Context::contains(int socket, pid_t pid) const {
+  return !is_isolated(tier_) || peer_pid_namespace(socket, pid) == pid_namespace_;
 }
 
 namespace {

@@ -60,8 +60,9 @@ class Context {
   /// Folder in which this context's programs find stub, interposer and router socket.
   const std::string& airlock_folder() const { return airlock_folder_; }
 
-  /// True if the process `pid` (daemon's namespace) belongs to this context.
-  bool contains(pid_t pid) const;
+  /// True if the process that connected `socket`, `pid` in the daemon's namespace, belongs to this
+  /// context (asked of its pidfd, so a reused pid does not deceive). False once it has ended.
+  bool contains(int socket, pid_t pid) const;
 
   /// Kills everything in the context and waits for it. Double-forked and setsid'ed processes are
   /// included: they cannot leave a PID namespace.

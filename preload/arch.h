@@ -1,6 +1,7 @@
 // Async-signal-safe: runs in a vfork child. No allocation, no locks, no stdio.
 //
-// The raw system call of each architecture. arch.cc holds the other arch-specific piece, syscall(3).
+// The raw system call of each architecture. arch.cc holds the other arch-specific piece,
+// syscall(3).
 #pragma once
 
 namespace preload {

@@ -9,7 +9,8 @@
 namespace preload {
 namespace {
 
-constexpr char kShell[] = "/bin/sh";  // argv[0] too: glibc's wordexp, unlike system, says it in full
+constexpr char kShell[] =
+    "/bin/sh";  // argv[0] too: glibc's wordexp, unlike system, says it in full
 
 /// This process's environment without IFS, which must not split words inside the command. The
 /// strings are borrowed; nullptr if there is no memory.

@@ -29,8 +29,7 @@ int exec_target(const Target& target, char* const argv[], char* const envp[], Sc
     error = block.build(target, argv, scratch);
     if (error == 0) {
       block.leave_to_kernel();
-      const long result =
-          raw::execve(stub, block.words(), envp != nullptr ? envp : no_environment);
+      const long result = raw::execve(stub, block.words(), envp != nullptr ? envp : no_environment);
       error = blame_stub(static_cast<int>(-result));
     }
   }
@@ -90,7 +89,6 @@ int exec_search(const char* name, char* const argv[], char* const envp[]) {
   if (strchr(name, '/') != nullptr) {
     return is_stub(name) ? exec_path(name, argv, envp) : exec_named(name, argv, envp);
   }
-  if (strlen(name) > NAME_MAX) return ENAMETOOLONG;
 
   Scratch scratch;
   auto& candidate = reinterpret_cast<char(&)[PATH_MAX]>(scratch.bytes);

@@ -131,14 +131,14 @@ int posix_spawnp(pid_t* pid, const char* file, const posix_spawn_file_actions_t*
 // glibc 2.39 and later; elsewhere ENOSYS, which Rust's std takes as "use fork".
 int pidfd_spawn(int* pidfd, const char* path, const posix_spawn_file_actions_t* actions,
                 const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
-  return preload::spawn({preload::real().pidfd_spawn, pidfd, path, preload::Lookup::as_given, actions,
-                         attributes, argv, envp});
+  return preload::spawn({preload::real().pidfd_spawn, pidfd, path, preload::Lookup::as_given,
+                         actions, attributes, argv, envp});
 }
 
 int pidfd_spawnp(int* pidfd, const char* file, const posix_spawn_file_actions_t* actions,
                  const posix_spawnattr_t* attributes, char* const argv[], char* const envp[]) {
-  return preload::spawn({preload::real().pidfd_spawn, pidfd, file, preload::Lookup::in_path, actions,
-                         attributes, argv, envp});
+  return preload::spawn({preload::real().pidfd_spawn, pidfd, file, preload::Lookup::in_path,
+                         actions, attributes, argv, envp});
 }
 
 int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t* actions,

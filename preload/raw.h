@@ -54,8 +54,7 @@ inline long pread(int fd, void* buffer, size_t size, long offset) {
 }
 
 inline long readlink(const char* path, char* buffer, size_t size) {
-  return raw_syscall(SYS_readlinkat, AT_FDCWD, word(path), word(buffer),
-                     static_cast<long>(size));
+  return raw_syscall(SYS_readlinkat, AT_FDCWD, word(path), word(buffer), static_cast<long>(size));
 }
 
 inline long fcntl(int fd, int command, long argument = 0) {

@@ -111,8 +111,8 @@ int spawn_shell(int* pid, const char* argv0, const char* flag, const char* comma
                 char* const envp[]) {
   char* const argv[] = {const_cast<char*>(argv0), const_cast<char*>(flag),
                         const_cast<char*>(command), nullptr};
-  return spawn({real().posix_spawn, pid, "/bin/sh", Lookup::as_given, actions, attributes, argv,
-                envp});
+  return spawn(
+      {real().posix_spawn, pid, "/bin/sh", Lookup::as_given, actions, attributes, argv, envp});
 }
 
 int wait_for(int pid) {

@@ -45,7 +45,6 @@ int find_named(const SpawnCall& call, Scratch& scratch, Target& target) {
 }
 
 int find_in_path(const SpawnCall& call, Scratch& scratch, Target& target) {
-  if (strlen(call.file) > NAME_MAX) return ENAMETOOLONG;
   auto& candidate = reinterpret_cast<char(&)[PATH_MAX]>(scratch.bytes);
   const bool moves = changes_directory(call.actions);
   PathSearch search = {.rest = search_path(), .absolute_only = moves};

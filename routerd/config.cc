@@ -197,7 +197,7 @@ Config default_config() {
   return config;
 }
 
-ConfigResult parse_config(string_view text, std::string file_name) {
+ConfigResult parse_config(string_view text, const std::string& file_name) {
   if (text.size() > kMaxConfigSize) return file_error(file_name, kTooLarge);
   const auto root = parse_yaml(text, file_name);
   if (!root) return tl::unexpected(std::vector<ConfigError>{root.error()});

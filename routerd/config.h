@@ -57,7 +57,8 @@ struct ContextConfig {
   PassedFds fds = PassedFds::all;
   TtyMode tty = TtyMode::relay;
   bool persistent = true;
-  std::vector<contexts::RouteRule> routes;  ///< `program` is absolute, `to` configured or empty
+  /// In order. `program` is an fnmatch(3) pattern that starts with '/', `to` configured or empty.
+  std::vector<contexts::RouteRule> routes;
   Limits limits;
   std::vector<std::string> allow_root_from;  ///< contexts whose non-root callers may get uid 0 here
 };
@@ -93,7 +94,7 @@ Config default_config();
 
 /// Parses and validates; pure. `file_name` is only put into errors. On failure all errors, in the
 /// order of the file (a syntax error hides those after it; at most 100).
-ConfigResult parse_config(std::string_view text, std::string file_name);
+ConfigResult parse_config(std::string_view text, const std::string& file_name);
 
 /// The same for a file. Blocking. What cannot be read is one error with the errno's text.
 ConfigResult load_config(const std::string& path);

@@ -1,6 +1,7 @@
 #include "routerd/config_context.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +18,7 @@ constexpr std::size_t kMaxUserSize = 32;                // of a user, bytes; as 
 constexpr std::uint64_t kMaxPids = 4'194'304;           // PID_MAX_LIMIT, linux/threads.h
 constexpr std::uint64_t kMinOpenFiles = 16;             // with fewer not even a shell starts
 constexpr std::uint64_t kMaxOpenFiles = 1'073'741'816;  // sysctl_nr_open_max, fs/file.c
-constexpr std::uint64_t kMinMemory = 4 * 1024 * 1024;   // bytes; with less init itself would fail
+constexpr std::uint64_t kMinMemory = 4ULL << 20;        // bytes; with less init itself would fail
 constexpr std::uint64_t kMaxUid = 4'294'967'294;        // the next is (uid_t)-1, "no change"
 constexpr string_view kAbsolutePath = "an absolute path without '.' and '..'";
 
@@ -37,10 +38,10 @@ constexpr Choice<RuleAction> kRuleAction[] = {
 // A context while it is read: what its keys cannot judge alone is judged when all are known.
 struct ContextDraft {
   std::string name;
-  ContextConfig config;
+  ContextConfig config = {};
   bool gives_child_context = false;
-  const YamlNode* route_child = nullptr;                 // its value, if given
-  std::vector<const YamlNode*> routes_to_child_context;  // rules that name no target
+  const YamlNode* route_child = nullptr;                      // its value, if given
+  std::vector<const YamlNode*> routes_to_child_context = {};  // rules that name no target
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -132,7 +133,7 @@ constexpr Key<Limits> kLimitKeys[] = {
 // One rule of `routes` while it is read.
 struct RuleDraft {
   std::string context;
-  contexts::RouteRule rule;
+  contexts::RouteRule rule = {};
   bool has_program = false;
   const YamlNode* action = nullptr;
   const YamlNode* to = nullptr;
@@ -255,8 +256,9 @@ void finish(ConfigReader& reader, const Field& field, ContextDraft& draft) {
                   "expected 'to' in the rule or 'child_context' in the context, found neither");
     }
   }
+  const std::set<string_view> shared(config.share.begin(), config.share.end());
   for (const std::string& path : config.hide) {
-    if (std::ranges::find(config.share, path) == config.share.end()) continue;
+    if (!shared.contains(path)) continue;
     reader.fail(field.key,
                 quote(field.key.text) + ": found " + quote(path) + " in both 'share' and 'hide'");
   }

@@ -16,10 +16,10 @@ struct YamlNode {
   enum class Kind { null, scalar, list, map };
 
   Kind kind = Kind::null;
-  int line = 0;                 // from 1
-  int column = 0;               // from 1, bytes
-  std::string text;             // of a scalar
-  std::vector<YamlNode> items;  // of a list; of a map, keys and values in turn
+  int line = 0;                      // from 1
+  int column = 0;                    // from 1, bytes
+  std::string text = {};             // of a scalar
+  std::vector<YamlNode> items = {};  // of a list; of a map, keys and values in turn
 };
 
 /// "a string", "a list", "a map" or "nothing".

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "routerd/control.h"
+#include "routerd/program.h"
 
 extern char** environ;
 
@@ -151,6 +152,7 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     auto router = open_router(name);
     if (!router) return tl::unexpected<base::Error>(router.error());
     hosted->router = std::move(*router);
+    hosted->stub_id = file_id(runtime_.view(name) + "/airlock-stub");
   }
   hosted->handover = std::make_unique<Handover>(
       io_, hosted->context->channel(),

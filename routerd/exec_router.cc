@@ -114,14 +114,16 @@ void ExecRouter::refuse(Call& call, int exit_code, std::string rule, std::string
   log_.add(std::move(call.record));
 }
 
+/// Only what a rule may ask for: a look into another process's root costs more than the decision.
 RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call,
                                 const Launch& launch) {
   const auto& request = call.request;
   RouteFacts facts;
   facts.program = request.path.starts_with('/') ? request.path : request.cwd + "/" + request.path;
-  facts.program_id = file_id(through_proc(call.peer.pid, request.cwd, request.path));
-  facts.stub_id = file_id(
-      through_proc(call.peer.pid, {}, from.context->airlock_folder() + "/airlock-stub"));
+  facts.stub_id = from.stub_id;
+  if (launch.is_known_agent || facts.program.ends_with("/airlock-stub")) {
+    facts.program_id = file_id(through_proc(call.peer.pid, request.cwd, request.path));
+  }
   facts.argv = request.argv.views();
   facts.agent = launch.agent;
   facts.requested_context = value_of(request.env.views(), "SANDBOX_ROUTE_TO_CONTEXT");
@@ -137,7 +139,7 @@ void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd co
   if (!received) return refuse_unread(for_refusal.borrow(), received.error());
   Call& call = *received;
   call.record.from = from.spec().name;
-  if (call.peer.pid == 0 || !from.context->contains(call.peer.pid)) {
+  if (!from.context->contains(call.connection.borrow(), call.peer.pid)) {
     return refuse(call, kRefused, "identity", "the request does not come from context '" +
                                                   from.spec().name + "'");
   }
@@ -323,8 +325,10 @@ base::Result<void> ExecRouter::launch_agent(HostedContext& context, Call& call) 
         "a statically linked program: its children would not be routed, so it is not started");
   }
   Launch& launch = context.launches.add(
-      {0, env, program->identity(),
-       is_run ? contexts::EnvPolicy::Base::inherit : contexts::EnvPolicy::Base::clean});
+      {.start_env = env,
+       .agent = program->identity(),
+       .is_known_agent = find_agent(program->identity()) != nullptr,
+       .base = is_run ? contexts::EnvPolicy::Base::inherit : contexts::EnvPolicy::Base::clean});
   add_preload(env, context.context->airlock_folder() + "/libairlock-preload.so");
   set_variable(env, Launches::kLaunchVariable, std::to_string(launch.id));
   call.request.env = to_list(env);

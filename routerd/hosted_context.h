@@ -15,6 +15,8 @@ struct HostedContext {
   std::unique_ptr<contexts::Context> context;
   std::unique_ptr<Listener> router;
   std::unique_ptr<Handover> handover;
+  /// The stub its programs are replaced by.
+  FileId stub_id;
   Launches launches;
   /// What its children's environment is filtered by, per launch; built at first use.
   std::map<std::uint64_t, contexts::EnvFilter> filters;

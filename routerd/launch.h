@@ -16,6 +16,8 @@ struct Launch {
   std::uint64_t id = 0;
   contexts::Environment start_env;
   AgentIdentity agent;
+  /// `agent` is in known_agents().
+  bool is_known_agent = false;
   /// Base of the children's env: `airlock run` inherits, a daemon is clean.
   contexts::EnvPolicy::Base base = contexts::EnvPolicy::Base::clean;
 };

@@ -220,8 +220,9 @@ base::Result<void> send_datagram(int socket, MessageType type, std::string_view 
 }
 
 base::Result<std::optional<Frame>> receive_datagram(int socket) {
-  std::string bytes(kHeaderSize + kMaxInlinePayload, '\0');
-  iovec vector{bytes.data(), bytes.size()};
+  // Not on the stack of a tiny init, and not cleared for every message.
+  static char buffer[kHeaderSize + kMaxInlinePayload];
+  iovec vector{buffer, sizeof buffer};
   ControlBuffer control;
   msghdr message{};
   message.msg_iov = &vector;
@@ -240,7 +241,7 @@ base::Result<std::optional<Frame>> receive_datagram(int socket) {
   if ((message.msg_flags & (MSG_CTRUNC | MSG_TRUNC)) != 0) {
     return base::failure("receive a datagram", EMSGSIZE, "some of it was cut off");
   }
-  bytes.resize(static_cast<std::size_t>(got));
+  const std::string_view bytes(buffer, static_cast<std::size_t>(got));
   auto header = decode_header(bytes);
   if (!header) return tl::unexpected<base::Error>(header.error());
   if (header->fd_count != frame.fds.size()) {

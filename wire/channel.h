@@ -63,6 +63,7 @@ base::Result<void> send_datagram(int socket, MessageType type, std::string_view 
                                  std::span<const int> fds = {});
 
 /// One datagram, or nothing if none is there (non-blocking socket). ECONNRESET: closed by the peer.
+/// Not to be called by two threads at once.
 base::Result<std::optional<Frame>> receive_datagram(int socket);
 
 }  // namespace wire

@@ -66,6 +66,7 @@ std::uint64_t ignored_signals() {
 
 std::vector<Rlimit> rlimits() {
   std::vector<Rlimit> limits;
+  limits.reserve(RLIM_NLIMITS);
   for (std::uint32_t resource = 0; resource < RLIM_NLIMITS; ++resource) {
     struct {
       std::uint64_t soft, hard;

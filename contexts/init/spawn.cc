@@ -133,6 +133,8 @@ base::Result<int> Launch::start() {
     busy_ = 0;
     return base::failure("start a process", static_cast<int>(-pid));
   }
+  // The child has a descriptor table of its own since the clone; ours must not hold pipes open.
+  fds_.clear();
   return static_cast<int>(pid);
 }
 

@@ -7,10 +7,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -30,19 +32,15 @@ constexpr const char* kProtocol = "exec1";
 constexpr int kFirstArgument = 3;
 
 /// Where error lines go after fd 2 was given away. A pipe must not be held open for that (its
-/// reader waits for the last writer), so it is an O_PATH descriptor, reopened when needed;
-/// only a socket cannot be reopened and is kept as it is.
+/// reader waits for the last writer), so for one it is an O_PATH descriptor, reopened when needed.
 class ErrorOutput {
  public:
   void keep() {
     struct stat info {};
     if (::fstat(STDERR_FILENO, &info) != 0) return;
-    if (S_ISSOCK(info.st_mode)) {
-      fd_.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-    } else {
-      fd_.reset(::open("/proc/self/fd/2", O_PATH | O_CLOEXEC));
-      is_path_ = true;
-    }
+    is_path_ = S_ISFIFO(info.st_mode);
+    fd_.reset(is_path_ ? ::open("/proc/self/fd/2", O_PATH | O_CLOEXEC)
+                       : ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
   }
 
   void say(const std::string& text) const {
@@ -80,7 +78,15 @@ struct PassedFds {
   _exit(code);
 }
 
+/// The folder this program was exec'ed from: the interposer names it in full. Called by another
+/// name (a link), the kernel knows the file.
 std::string own_folder() {
+  const auto* called = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  const std::string_view name = called != nullptr ? called : "";
+  constexpr std::string_view kName = "/airlock-stub";
+  if (name.starts_with('/') && name.ends_with(kName)) {
+    return std::string(name.substr(0, name.size() - kName.size()));
+  }
   auto path = base::read_link("/proc/self/exe");
   if (!path) return {};
   return path->substr(0, path->rfind('/'));
@@ -155,15 +161,15 @@ int main(int argc, char** argv) {
          "use 'airlock run' or 'airlock exec'");
   }
   passed.numbers = base::open_fds();
-  const std::string folder = own_folder();
-  const auto socket = connect_to_router(folder);
+  // Described first: a router that is woken by the connection finds the request there.
+  const auto request = describe(argc, argv, passed.numbers);
+  const auto socket = connect_to_router(own_folder());
   if (!socket) {
     fail(passed.errors, kRefused,
-         std::string(argv[2]) + " was not started: router unreachable: " + socket.error().message());
+         request.path + " was not started: router unreachable: " + socket.error().message());
   }
   const timeval patience{wire::kAnswerDeadlineMs / 1000, 0};
   ::setsockopt(socket->borrow(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  const auto request = describe(argc, argv, passed.numbers);
   auto sent = wire::send_message(socket->borrow(), request, passed.numbers);
   if (!sent) {
     fail(passed.errors, kRefused, request.path + " was not started: " + sent.error().message());

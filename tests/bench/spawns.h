@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace bench {
+
+/// libc's posix_spawn(3) and wait, past the interposer.
+void spawn_direct(const std::vector<std::string>& argv);
+/// The same through the interposer, where it is loaded.
+void spawn_routed(const std::vector<std::string>& argv);
+
+/// Direct against routed in turn, `rounds` each, for three programs. Runs as the agent.
+void measure_latency(int rounds, const std::string& noop);
+/// Spawns per second of 1, 4, 16 and 64 closed-loop clients. Runs as the agent.
+void measure_clients(double seconds);
+
+}  // namespace bench
