@@ -30,15 +30,6 @@ enum class RequiredTier { isolated, namespaces, userns, uids, landlock, none };
 
 enum class LogLevel { trace, debug, info, warn, error, off };
 
-/// Limits of one context; unset: none of airlock's own.
-struct Limits {
-  std::optional<std::uint64_t> pids;        ///< tasks, 1 to 4194304
-  std::optional<std::uint64_t> memory;      ///< bytes, at least 4 MiB
-  std::optional<std::uint64_t> open_files;  ///< descriptors per process, 16 to 1073741816
-  std::optional<std::uint64_t> file_size;   ///< bytes per file
-  std::optional<std::uint64_t> core_size;   ///< bytes per core dump; 0: no core dumps
-};
-
 /// A context as configured. All paths are absolute and free of ".", ".." and NUL.
 struct ContextConfig {
   std::string cwd = "/workspace";
@@ -49,17 +40,16 @@ struct ContextConfig {
   /// for `platform` as long as the file gives neither.
   contexts::RouteChild route_child = contexts::RouteChild::never;
   contexts::Isolation isolation = contexts::Isolation::secure;
-  std::optional<Rootfs> rootfs;  ///< unset: overlay where one can be had (the daemon's choice)
+  Rootfs rootfs = Rootfs::shared;
   std::vector<std::string> share;
   std::vector<std::string> hide;
   std::vector<std::string> pass_env;   ///< names or globs, see contexts::EnvFilter
   std::vector<std::string> block_env;  ///< names or globs
   PassedFds fds = PassedFds::all;
-  TtyMode tty = TtyMode::relay;
-  bool persistent = true;
+  TtyMode tty = TtyMode::share;
+  bool persistent = false;
   /// In order. `program` is an fnmatch(3) pattern that starts with '/', `to` configured or empty.
   std::vector<contexts::RouteRule> routes;
-  Limits limits;
   std::vector<std::string> allow_root_from;  ///< contexts whose non-root callers may get uid 0 here
 };
 

@@ -15,10 +15,6 @@ using contexts::RuleAction;
 using std::string_view;
 
 constexpr std::size_t kMaxUserSize = 32;                // of a user, bytes; as useradd(8)
-constexpr std::uint64_t kMaxPids = 4'194'304;           // PID_MAX_LIMIT, linux/threads.h
-constexpr std::uint64_t kMinOpenFiles = 16;             // with fewer not even a shell starts
-constexpr std::uint64_t kMaxOpenFiles = 1'073'741'816;  // sysctl_nr_open_max, fs/file.c
-constexpr std::uint64_t kMinMemory = 4ULL << 20;        // bytes; with less init itself would fail
 constexpr std::uint64_t kMaxUid = 4'294'967'294;        // the next is (uid_t)-1, "no change"
 constexpr string_view kAbsolutePath = "an absolute path without '.' and '..'";
 
@@ -115,21 +111,6 @@ std::optional<std::string> read_user(ConfigReader& reader, const Field& field) {
   return std::nullopt;
 }
 
-constexpr Key<Limits> kLimitKeys[] = {
-    {"pids", [](ConfigReader& reader, const Field& field,
-                Limits& limits) { set(limits.pids, reader.number(field, 1, kMaxPids)); }},
-    {"memory", [](ConfigReader& reader, const Field& field,
-                  Limits& limits) { set(limits.memory, reader.size(field, kMinMemory)); }},
-    {"open_files",
-     [](ConfigReader& reader, const Field& field, Limits& limits) {
-       set(limits.open_files, reader.number(field, kMinOpenFiles, kMaxOpenFiles));
-     }},
-    {"file_size", [](ConfigReader& reader, const Field& field,
-                     Limits& limits) { set(limits.file_size, reader.size(field, 0)); }},
-    {"core_size", [](ConfigReader& reader, const Field& field,
-                     Limits& limits) { set(limits.core_size, reader.size(field, 0)); }},
-};
-
 // One rule of `routes` while it is read.
 struct RuleDraft {
   std::string context;
@@ -188,6 +169,18 @@ void read_allow_root_from(ConfigReader& reader, const Field& field, ContextDraft
   });
 }
 
+// Settings and values that a later version has: refused, since ignoring them would promise what is
+// not kept.
+void refuse_later(ConfigReader& reader, const Field& field, ContextDraft&) {
+  reader.fail(field.key, quote(field.key.text) + " is not supported by this version of airlock");
+}
+
+void refuse_later_value(ConfigReader& reader, const Field& field, string_view value) {
+  if (field.value.text != value) return;
+  reader.fail(field.value, quote(field.key.text) + ": " + std::string(value) +
+                               " is not supported by this version of airlock");
+}
+
 constexpr Key<ContextDraft> kContextKeys[] = {
     {"cwd", [](ConfigReader& reader, const Field& field,
                ContextDraft& draft) { set(draft.config.cwd, reader.path(field, kAbsolutePath)); }},
@@ -204,10 +197,12 @@ constexpr Key<ContextDraft> kContextKeys[] = {
     {"isolation",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.isolation, reader.choice(field, kIsolation));
+       refuse_later_value(reader, field, "strict");
      }},
     {"rootfs",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.rootfs, reader.choice(field, kRootfs));
+       refuse_later_value(reader, field, "overlay");
      }},
     {"share", [](ConfigReader& reader, const Field& field,
                  ContextDraft& draft) { draft.config.share = read_paths(reader, field); }},
@@ -223,20 +218,21 @@ constexpr Key<ContextDraft> kContextKeys[] = {
      }},
     {"fds", [](ConfigReader& reader, const Field& field,
                ContextDraft& draft) { set(draft.config.fds, reader.choice(field, kPassedFds)); }},
-    {"tty", [](ConfigReader& reader, const Field& field,
-               ContextDraft& draft) { set(draft.config.tty, reader.choice(field, kTtyMode)); }},
+    {"tty",
+     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
+       set(draft.config.tty, reader.choice(field, kTtyMode));
+       refuse_later_value(reader, field, "relay");
+     }},
     {"persistent",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.persistent, reader.boolean(field));
+       refuse_later_value(reader, field, "true");
      }},
     {"routes",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        reader.for_each_item(field, [&](const Field& item) { read_rule(reader, item, draft); });
      }},
-    {"limits",
-     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
-       read_map<Limits>(reader, field, kLimitKeys, draft.config.limits);
-     }},
+    {"limits", refuse_later},
     {"allow_root_from", read_allow_root_from},
 };
 

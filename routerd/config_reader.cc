@@ -39,24 +39,6 @@ std::optional<std::uint64_t> parse_number(string_view text) {
   return number;
 }
 
-// "512M", "2GiB", "1k", "4096".
-std::optional<std::uint64_t> parse_size(string_view text) {
-  constexpr string_view kUnits = "KMGT";
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto number = parse_number(text.substr(0, digits));
-  string_view unit = text.substr(digits);
-  if (!number || unit.empty()) return number;
-  const char letter = unit[0] >= 'a' ? static_cast<char>(unit[0] - 'a' + 'A') : unit[0];
-  const std::size_t power = kUnits.find(letter);
-  unit.remove_prefix(1);
-  if (power == string_view::npos || !(unit.empty() || unit == "B" || unit == "iB")) {
-    return std::nullopt;
-  }
-  const std::uint64_t factor = std::uint64_t{1024} << (10 * power);
-  if (*number > std::numeric_limits<std::uint64_t>::max() / factor) return std::nullopt;
-  return *number * factor;
-}
-
 // Without doubled slashes and one at the end; nullopt if relative or with "." or "..".
 std::optional<std::string> clean_path(string_view text) {
   if (!text.starts_with('/') || text.size() > kMaxPathSize) return std::nullopt;
@@ -182,17 +164,6 @@ std::optional<std::uint64_t> ConfigReader::number(const Field& field, std::uint6
   if (!text) return std::nullopt;
   const auto number = parse_number(*text);
   if (number && *number >= min && *number <= max) return number;
-  fail_expected(field, expected);
-  return std::nullopt;
-}
-
-std::optional<std::uint64_t> ConfigReader::size(const Field& field, std::uint64_t min) {
-  const std::string least = min == 0 ? "" : " of at least " + std::to_string(min);
-  const std::string expected = "a number of bytes" + least + " such as 512M or 2G";
-  const auto text = this->text(field, expected);
-  if (!text) return std::nullopt;
-  const auto size = parse_size(*text);
-  if (size && *size >= min) return size;
   fail_expected(field, expected);
   return std::nullopt;
 }

@@ -74,8 +74,6 @@ class ConfigReader {
   std::optional<std::string> path(const Field& field, std::string_view expected);
   std::optional<bool> boolean(const Field& field);
   std::optional<std::uint64_t> number(const Field& field, std::uint64_t min, std::uint64_t max);
-  /// Bytes: a number, with K, M, G or T (powers of 1024) if one likes.
-  std::optional<std::uint64_t> size(const Field& field, std::uint64_t min);
 
   /// The name of a context, noted as a reference to be checked when all contexts are known.
   std::optional<std::string> context_name(const Field& field, const std::string& from,

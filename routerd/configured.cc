@@ -10,17 +10,6 @@ namespace {
 
 using contexts::ContextSpec;
 
-/// The first setting of `config` that this version cannot do, or empty.
-std::string unsupported(const ContextConfig& config) {
-  if (config.isolation == contexts::Isolation::strict) return "isolation: strict";
-  if (config.rootfs == Rootfs::overlay) return "rootfs: overlay";
-  const auto& limits = config.limits;
-  if (limits.pids || limits.memory || limits.open_files || limits.file_size || limits.core_size) {
-    return "limits";
-  }
-  return {};
-}
-
 ContextSpec to_spec(const std::string& name, const ContextConfig& config, const Config& whole) {
   ContextSpec spec;
   spec.name = name;
@@ -58,13 +47,9 @@ void add_home(ContextSpec& spec) {
 
 }  // namespace
 
-base::Result<std::vector<ContextSpec>> specs_of(const Config& config) {
+std::vector<ContextSpec> specs_of(const Config& config) {
   std::vector<ContextSpec> specs;
   for (const auto& [name, context] : config.contexts) {
-    if (const auto setting = unsupported(context); !setting.empty()) {
-      return base::failure("context '" + name + "': " + setting, ENOTSUP,
-                           "not available in this version; remove it");
-    }
     specs.push_back(to_spec(name, context, config));
   }
   return specs;
@@ -102,9 +87,7 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 }
 
 base::Result<void> create_configured(Daemon& daemon, const Config& config) {
-  auto specs = specs_of(config);
-  if (!specs) return tl::unexpected<base::Error>(specs.error());
-  for (auto& spec : *specs) {
+  for (auto& spec : specs_of(config)) {
     add_home(spec);
     if (::mkdir(spec.cwd.c_str(), 0755) != 0 && errno != EEXIST) {
       return base::os_error("create the working directory " + spec.cwd + " of context '" +

@@ -7,9 +7,8 @@
 
 namespace routerd {
 
-/// The contexts of a configuration. ENOTSUP names the first setting that this version cannot do:
-/// nothing configured is ignored.
-base::Result<std::vector<contexts::ContextSpec>> specs_of(const Config& config);
+/// The contexts of a configuration, in the order of their names.
+std::vector<contexts::ContextSpec> specs_of(const Config& config);
 
 /// Empty if `tier` is what the configuration requires; else what is missing and what to do.
 std::string missing_tier(const Config& config, contexts::Tier tier);
