@@ -45,7 +45,7 @@ TEST_CASE("an empty file gives the predefined contexts", "[routerd]") {
   CHECK(user.route_child == RouteChild::never);
   CHECK(user.isolation == Isolation::secure);
   CHECK(user.user.empty());
-  CHECK_FALSE(user.rootfs.has_value());
+  CHECK(user.rootfs == Rootfs::shared);
   CHECK(user.fds == PassedFds::all);
   CHECK(user.tty == TtyMode::share);
   CHECK(config.env_base == contexts::EnvPolicy::Base::clean);
@@ -82,11 +82,11 @@ TEST_CASE("the example file is valid and means what it says", "[routerd]") {
 }
 
 TEST_CASE("predefined contexts are extended, not replaced", "[routerd]") {
-  const Config config = parsed("contexts: {platform: {env: {A: 1}}, user: {persistent: false}}");
+  const Config config = parsed("contexts: {platform: {env: {A: 1}}, user: {cwd: /x}}");
   CHECK(config.contexts.at("platform").child_context == "user");
   CHECK(config.contexts.at("platform").route_child == RouteChild::automatic);
   CHECK(config.contexts.at("platform").env.at("A") == "1");
-  CHECK_FALSE(config.contexts.at("user").persistent);
+  CHECK(config.contexts.at("user").cwd == "/x");
 }
 
 TEST_CASE("route_child follows from child_context unless it is given", "[routerd]") {
