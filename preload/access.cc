@@ -20,7 +20,7 @@ int check_access_by_real_ids(const char* path) {
 }  // namespace
 
 int check_access(const char* path) {
-  struct stat status;
+  struct stat status = {};
   if (const long result = raw::stat(path, &status); result < 0) return static_cast<int>(-result);
   if (!S_ISREG(status.st_mode)) return EACCES;
   // For a regular file Linux's answer covers noexec mounts too (fs/open.c, do_faccessat).

@@ -51,7 +51,7 @@ int check_elf_interpreter(int fd, const Head& head, char (&name)[kHeadBytes]) {
 /// must be checked next, else an errno. Unreadable content is for the kernel alone: accepted.
 int check_content(int fd, char (&interpreter)[kHeadBytes]) {
   Head head = {};
-  struct stat status;
+  struct stat status = {};
   if (raw::read(fd, head.bytes, sizeof(head.bytes)) < 0) return 0;
   if (raw::stat_at(fd, "", &status, AT_EMPTY_PATH) < 0) return 0;
   switch (classify(head, static_cast<unsigned long>(status.st_size), interpreter)) {

@@ -60,7 +60,7 @@ int exec_named(const char* path, char* const argv[], char* const envp[]) {
 }
 
 int open_file_error(int dirfd, const char* path, int flags, mode_t& mode) {
-  struct stat status;
+  struct stat status = {};
   const int known = flags & (AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW);
   const long result = raw::stat_at(dirfd, path, &status, known);
   // In the kernel's order: the string is fetched before the flags are looked at.

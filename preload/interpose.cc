@@ -47,7 +47,7 @@ using preload::failed;
 
 // On the caller's stack, as in glibc: the words lay there already.
 #define AIRLOCK_STACK_WORDS(first, list) \
-  static_cast<char**>(__builtin_alloca((preload::count_words(first, list) + 1) * sizeof(char*)))
+  static_cast<char**>(__builtin_alloca((preload::count_words((first), (list)) + 1) * sizeof(char*)))
 
 #pragma GCC visibility push(default)
 extern "C" {

@@ -61,11 +61,11 @@ void find_next(const char* name, Function& function) {
   if (state.load(std::memory_order_acquire) != unknown) return;
   const int saved = errno;
   find_next("posix_spawn", real_functions.posix_spawn);
-  find_next("pidfd_spawn", real_functions.pidfd_spawn);
   find_next("posix_spawn_file_actions_addchdir_np", real_functions.add_chdir);
   find_next("posix_spawn_file_actions_addfchdir_np", real_functions.add_fchdir);
   find_next("pclose", real_functions.pclose);
   find_next("wordexp", real_functions.wordexp);
+  find_next("pidfd_spawn", real_functions.pidfd_spawn);
   state.store(locate_stub() ? located : lost, std::memory_order_release);
   errno = saved;
 }

@@ -118,8 +118,8 @@ int write_fd_path(int fd, const char* path, Scratch& scratch) {
 }
 
 int resolve_fd(int fd, Scratch& scratch, Target& target) {
-  struct stat opened;
-  struct stat named;
+  struct stat opened = {};
+  struct stat named = {};
   const long result = raw::stat_at(fd, "", &opened, AT_EMPTY_PATH);
   if (result < 0) return static_cast<int>(-result);
   if (read_fd_link(fd, scratch) && raw::stat(scratch.bytes, &named) == 0 &&
@@ -131,8 +131,8 @@ int resolve_fd(int fd, Scratch& scratch, Target& target) {
 }
 
 int resolve_below(int dirfd, const char* path, Scratch& scratch, Target& target) {
-  struct stat meant;
-  struct stat named;
+  struct stat meant = {};
+  struct stat named = {};
   const long result = raw::stat_at(dirfd, path, &meant, 0);
   if (result < 0) return static_cast<int>(-result);
   if (read_fd_link(dirfd, scratch)) {
