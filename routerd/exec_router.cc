@@ -161,14 +161,12 @@ void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd co
 
 const contexts::EnvFilter& ExecRouter::filter(HostedContext& from, const HostedContext& target,
                                               const Launch& launch) const {
-  if (const auto found = from.filters.find(launch.id); found != from.filters.end()) {
-    return found->second;
-  }
+  const auto key = std::pair(launch.id, target.spec().name);
+  if (const auto found = from.filters.find(key); found != from.filters.end()) return found->second;
   contexts::EnvPolicy policy = target.spec().env;
   policy.secrets = environment_.secrets;
   if (from.filters.size() >= Launches::kKept) from.filters.clear();
-  return from.filters.emplace(launch.id, contexts::EnvFilter(policy, launch.start_env))
-      .first->second;
+  return from.filters.emplace(key, contexts::EnvFilter(policy, launch.start_env)).first->second;
 }
 
 void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,

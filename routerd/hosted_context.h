@@ -18,8 +18,8 @@ struct HostedContext {
   /// The stub its programs are replaced by.
   FileId stub_id;
   Launches launches;
-  /// What its children's environment is filtered by, per launch; built at first use.
-  std::map<std::uint64_t, contexts::EnvFilter> filters;
+  /// What its children's environment is filtered by, per launch and target; built at first use.
+  std::map<std::pair<std::uint64_t, std::string>, contexts::EnvFilter> filters;
   /// Waiting for an answer of the init, by serial.
   std::map<std::uint64_t, std::function<void(wire::JobList)>> job_questions;
 
