@@ -28,9 +28,11 @@ struct alignas(16) Block {
   Block* next;
 };
 
+// The first chunk costs no system call; the pages of it that stay untouched cost nothing.
+alignas(16) char first_chunk[kChunk];
 Block* free_blocks[kClasses];
-char* chunk_at = nullptr;
-char* chunk_end = nullptr;
+char* chunk_at = first_chunk;
+char* chunk_end = first_chunk + kChunk;
 
 std::size_t class_of(std::size_t size) {
   std::size_t size_class = 0;

@@ -143,6 +143,9 @@ int main(int argc, char** argv) {
   app.fallthrough();
   app.add_option("--runtime-dir", line.common.runtime_dir, "default: AIRLOCK_RUNTIME_DIR, /run/airlock");
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}));
+  app.failure_message([](const CLI::App*, const CLI::Error& error) {
+    return "airlock: " + std::string(error.what()) + "; --help tells more\n";
+  });
   add_run(app, line);
   add_daemon(app, line);
   add_contexts(app, line);
