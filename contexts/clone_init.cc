@@ -47,11 +47,15 @@ long write_proc_file(const char* path, const char* text, int length) {
 }
 
 // The one id an unprivileged user may map is its own (user_namespaces(7)); it stays the same
-// number inside, so files look owned as before.
+// number inside, so files look owned as before. The files belong to root while this copy of the
+// daemon is non-dumpable (proc(5)), so for these three writes it is dumpable.
 long map_ids(const IdMap& map) {
-  if (const long r = write_proc_file("/proc/self/setgroups", "deny", 4); r < 0) return r;
-  if (const long r = write_proc_file("/proc/self/uid_map", map.uid, map.uid_length); r < 0) return r;
-  return write_proc_file("/proc/self/gid_map", map.gid, map.gid_length);
+  call(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+  long result = write_proc_file("/proc/self/setgroups", "deny", 4);
+  if (result >= 0) result = write_proc_file("/proc/self/uid_map", map.uid, map.uid_length);
+  if (result >= 0) result = write_proc_file("/proc/self/gid_map", map.gid, map.gid_length);
+  call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return result;
 }
 
 // A user other than root would lose the new namespace's capabilities by the exec of the init;

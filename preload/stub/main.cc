@@ -28,6 +28,8 @@ namespace {
 
 constexpr int kRefused = 126;
 constexpr int kLost = 125;
+/// Bytes that fit a new socket's buffer whatever the reader does (SO_SNDBUF is 208 KiB, socket(7)).
+constexpr std::size_t kNeverBlocks = 64 << 10;
 constexpr const char* kProtocol = "exec1";
 constexpr int kFirstArgument = 3;
 
@@ -161,16 +163,20 @@ int main(int argc, char** argv) {
          "use 'airlock run' or 'airlock exec'");
   }
   passed.numbers = base::open_fds();
-  // Described first: a router that is woken by the connection finds the request there.
+  // All is ready before the connection: a router that is woken by it finds the request there.
   const auto request = describe(argc, argv, passed.numbers);
+  const std::string payload = wire::encode(request);
   const auto socket = connect_to_router(own_folder());
   if (!socket) {
     fail(passed.errors, kRefused,
          request.path + " was not started: router unreachable: " + socket.error().message());
   }
-  const timeval patience{wire::kAnswerDeadlineMs / 1000, 0};
-  ::setsockopt(socket->borrow(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-  auto sent = wire::send_message(socket->borrow(), request, passed.numbers);
+  if (payload.size() > kNeverBlocks) {
+    const timeval patience{wire::kAnswerDeadlineMs / 1000, 0};
+    ::setsockopt(socket->borrow(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  }
+  auto sent = wire::send_frame(socket->borrow(), wire::MessageType::exec_request, payload,
+                               passed.numbers);
   if (!sent) {
     fail(passed.errors, kRefused, request.path + " was not started: " + sent.error().message());
   }
