@@ -104,6 +104,7 @@ Result<void> Context::await_ready() {
   auto frame = wire::receive_datagram(channel_.borrow());
   if (!frame) return base::failure("its init ended early", frame.error().code);
   if (!*frame) return base::failure("its init said nothing", EPROTO);
+  if ((*frame)->type != wire::MessageType::ready) return base::failure("wait for its init", EPROTO);
   auto answer = wire::decode<wire::Ready>((*frame)->payload);
   if (!answer) return tl::unexpected<base::Error>(answer.error());
   // The step's text names its errno already.

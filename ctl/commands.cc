@@ -28,7 +28,7 @@ std::uint64_t parse_duration(const std::string& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string unit(end, text.data() + text.size());
-  constexpr std::uint64_t kLongest = 1'000'000'000;  // ms: 11 days
+  constexpr std::uint64_t kLongest = 1'000'000;  // of any unit: no product overflows
   if (error != std::errc() || number > kLongest) return 0;
   if (unit == "ms") return number;
   if (unit.empty() || unit == "s") return number * 1000;

@@ -89,15 +89,9 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 base::Result<void> create_configured(Daemon& daemon, const Config& config) {
   for (auto& spec : specs_of(config)) {
     add_home(spec);
-    if (::mkdir(spec.cwd.c_str(), 0755) != 0 && errno != EEXIST) {
-      return base::os_error("create the working directory " + spec.cwd + " of context '" +
-                            spec.name + "'");
-    }
-    const std::string name = spec.name;
-    if (auto created = daemon.create(std::move(spec)); !created) {
-      return tl::unexpected<base::Error>(created.error());
-    }
-    daemon.unclaimed().insert(name);
+    auto created = daemon.create(std::move(spec));
+    if (!created) return tl::unexpected<base::Error>(created.error());
+    (*created)->is_claimable = true;
   }
   return {};
 }

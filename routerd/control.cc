@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
 #include "contexts/capabilities.h"
@@ -98,7 +99,7 @@ void set_context(const Ask& ask) {
   auto changed = change_spec(hosted->context->spec(), ask.body.value("changes", json::object()));
   if (!changed) return fail(ask.session, changed.error());
   for (const auto& [name, each] : ask.daemon.hosted()) each->filters.clear();
-  ask.daemon.unclaimed().erase(hosted->spec().name);
+  hosted->is_claimable = false;
   reply(ask.session, {{"context", describe(*hosted)}});
 }
 
@@ -108,6 +109,8 @@ void remove_context(const Ask& ask) {
   reply(ask.session, {{"survivors", destroyed->survivors}});
 }
 
+constexpr std::chrono::seconds kAnswerTime{2};
+
 void list_jobs(const Ask& ask) {
   HostedContext* hosted = find_or_fail(ask);
   if (hosted == nullptr) return;
@@ -115,8 +118,18 @@ void list_jobs(const Ask& ask) {
   const std::uint64_t serial = next_serial++;
   auto asked = hosted->handover->tell(wire::ListJobs{serial});
   if (!asked) return fail(ask.session, asked.error());
+  // An init that is gone or overloaded answers nothing.
+  auto deadline = std::make_shared<boost::asio::steady_timer>(ask.session.executor(), kAnswerTime);
+  deadline->async_wait([deadline, &daemon = ask.daemon, name = hosted->spec().name, serial,
+                        weak = ask.session.weak_from_this()](boost::system::error_code error) {
+    const auto session = weak.lock();
+    HostedContext* asked_of = daemon.find(name);
+    if (asked_of != nullptr) asked_of->job_questions.erase(serial);
+    if (!error && session) fail(*session, {"context '" + name + "' did not answer", ETIMEDOUT, {}});
+  });
   hosted->job_questions.emplace(
-      serial, [weak = ask.session.weak_from_this()](const wire::JobList& list) {
+      serial, [deadline, weak = ask.session.weak_from_this()](const wire::JobList& list) {
+        deadline->cancel();
         json jobs = json::array();
         for (const auto& job : list.jobs) {
           jobs.push_back({{"job", job.job},
@@ -153,7 +166,7 @@ void routes(const Ask& ask) {
                         to_json(record).dump(-1, ' ', false, json::error_handler_t::replace)}));
     }
   });
-  ask.session.on_close = [&log, number] { log.unfollow(number); };
+  ask.session.on_close([&log, number] { log.unfollow(number); });
 }
 
 void explain_route(const Ask& ask) {
@@ -180,7 +193,7 @@ void embed_contexts(const Ask& ask) {
 
 // The embedded daemon outlives the `airlock run` that started it.
 void keep(const Ask& ask) {
-  ask.session.on_close = nullptr;
+  ask.daemon.keep();
   reply(ask.session, json::object());
 }
 

@@ -2,6 +2,7 @@
 
 #include <grp.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <spdlog/spdlog.h>
@@ -92,7 +93,9 @@ void Daemon::adopt_client(base::UniqueFd socket) {
   auto peer = peer_of(socket.borrow());
   (void)base::set_nonblocking(socket.borrow(), true);
   auto session = serve_client(*this, io_, peer ? *peer : Peer{}, std::move(socket));
-  session->on_close = [this] { stop(); };
+  session->on_close([this] {
+    if (!is_kept_) stop();
+  });
   session->start();
 }
 
@@ -134,11 +137,14 @@ base::Result<std::unique_ptr<Listener>> Daemon::open_router(const std::string& n
 base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   const std::string name = spec.name;
   if (auto valid = contexts::validate(spec); !valid) return tl::unexpected<base::Error>(valid.error());
-  if (find(name) != nullptr) {
-    if (!unclaimed_.contains(name)) {
+  if (const HostedContext* existing = find(name)) {
+    if (!existing->is_claimable) {
       return base::failure("context '" + name + "'", EEXIST, "choose another name or remove it first");
     }
     (void)destroy(name);
+  }
+  if (::mkdir(spec.cwd.c_str(), 0755) != 0 && errno != EEXIST) {
+    return base::os_error("create the working directory " + spec.cwd + " of context '" + name + "'");
   }
   const bool has_route = !spec.child_context.empty();
   auto context = contexts::Context::create(std::move(spec), {runtime_, options_.programs, tier_});
@@ -167,7 +173,6 @@ base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
   if (node.empty()) {
     return base::failure("context '" + name + "'", ENOENT, "'airlock ctx ls' lists them");
   }
-  unclaimed_.erase(name);
   HostedContext& hosted = *node.mapped();
   hosted.router.reset();
   hosted.handover.reset();

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
 #include <string>
 
 #include "contexts/runtime_dir.h"
@@ -44,6 +43,8 @@ class Daemon {
   /// Runs until stop() or SIGTERM, SIGINT, SIGHUP; then ends all contexts.
   void run();
   void stop();
+  /// Outlive the client of adopt_client().
+  void keep() { is_kept_ = true; }
 
   base::Result<HostedContext*> create(contexts::ContextSpec spec);
   base::Result<contexts::Destroyed> destroy(const std::string& name);
@@ -55,8 +56,6 @@ class Daemon {
   const DaemonOptions& options() const { return options_; }
   RouteLog& route_log() { return log_; }
   ExecRouter& router() { return router_; }
-  /// Names of contexts that came from the configuration and nobody has claimed (ctx create).
-  std::set<std::string>& unclaimed() { return unclaimed_; }
   /// Why stronger tiers than tier() are not used.
   const std::vector<std::string>& tier_reasons() const { return tier_reasons_; }
 
@@ -71,11 +70,11 @@ class Daemon {
   contexts::RuntimeDir runtime_;
   DaemonOptions options_;
   contexts::Tier tier_ = contexts::Tier::none;
+  bool is_kept_ = false;
   std::vector<std::string> tier_reasons_;
   RouteLog log_;
   ExecRouter router_;
   std::map<std::string, std::unique_ptr<HostedContext>> hosted_;
-  std::set<std::string> unclaimed_;
   std::unique_ptr<Listener> control_;
 };
 

@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
+#include "base/file.h"
 #include "routerd/fd_rules.h"
 #include "routerd/program.h"
 #include "wire/limits.h"
@@ -41,6 +43,9 @@ base::Result<void> check(const wire::ExecRequest& request, std::size_t fd_count)
     return base::failure("descriptors do not match their numbers", EBADMSG);
   }
   if (request.path.empty()) return base::failure("no program", ENOENT);
+  if (!request.cwd.empty() && request.cwd.front() != '/') {
+    return base::failure("working directory " + request.cwd, EINVAL, "expected an absolute path");
+  }
   for (const auto* list : {&request.argv, &request.env}) {
     for (const auto entry : list->views()) {
       if (entry.size() >= wire::kMaxArgString) return base::failure(request.path, E2BIG);
@@ -114,6 +119,17 @@ void ExecRouter::refuse(Call& call, int exit_code, std::string rule, std::string
   log_.add(std::move(call.record));
 }
 
+namespace {
+
+/// proc(5); 0 if the process is gone. Programs are children of a spawner, that of the init.
+pid_t parent_of(pid_t pid) {
+  const auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat ? stat->rfind(") ") : std::string::npos;
+  return name_end == std::string::npos ? 0 : std::atoi(stat->c_str() + name_end + 4);
+}
+
+}  // namespace
+
 /// Only what a rule may ask for: a look into another process's root costs more than the decision.
 RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call,
                                 const Launch& launch) {
@@ -126,6 +142,9 @@ RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call,
   }
   facts.argv = request.argv.views();
   facts.agent = launch.agent;
+  facts.is_launched_process =
+      is_shim(launch.agent.script) &&
+      parent_of(parent_of(call.peer.pid)) == from.context->init_pid();
   facts.requested_context = value_of(request.env.views(), "SANDBOX_ROUTE_TO_CONTEXT");
   return facts;
 }
@@ -187,12 +206,13 @@ void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,
     call.record.blocked_env.push_back(blocked.name + ": " +
                                       std::string(contexts::to_string(blocked.reason)));
   }
-  call.record.refused_fds =
-      filter_fds(call.request, call.fds, target.spec().stdio_only);
+  target.is_claimable = false;
+  call.record.refused_fds = filter_fds(call.request, call.fds, target.spec().stdio_only);
   // What a stub says of these is ignored: they are the control socket's to set.
   call.request.policy = {};
   call.request.search_path = false;
   call.request.on_disconnect = wire::OnDisconnect::kill_group;
+  call.request.on_stub_kill = wire::KillScope::group;
   call.request.tty = wire::TtyMode::none;
   if (auto user = apply_user(target, call); !user) {
     return refuse(call, kRefused, "user", user.error().message());
@@ -200,26 +220,40 @@ void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,
   hand_over(target, call);
 }
 
+namespace {
+
+struct UserIds {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+/// A name, or a uid in digits, as passwd(5) knows it; a uid needs no entry.
+base::Result<UserIds> find_user(const std::string& text) {
+  uid_t uid = 0;
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data(), end, uid);
+  const bool is_number = parsed.ec == std::errc() && parsed.ptr == end;
+  const passwd* entry = is_number ? ::getpwuid(uid) : ::getpwnam(text.c_str());
+  if (entry != nullptr) return UserIds{entry->pw_uid, entry->pw_gid};
+  if (is_number) return UserIds{uid, uid};
+  return base::failure("user '" + text + "'", ENOENT, "expected a name of passwd(5) or a uid");
+}
+
+}  // namespace
+
 base::Result<void> ExecRouter::apply_user(const HostedContext& target, Call& call) const {
   const auto& spec = target.spec();
   call.request.credentials = call.peer.credentials;
   if (spec.user.empty()) return {};
-  const bool is_number = std::all_of(spec.user.begin(), spec.user.end(),
-                                     [](char c) { return c >= '0' && c <= '9'; });
-  const passwd* entry = is_number
-                            ? ::getpwuid(static_cast<uid_t>(std::stoul(spec.user)))
-                            : ::getpwnam(spec.user.c_str());
-  if (entry == nullptr && !is_number) {
-    return base::failure("user '" + spec.user + "' of context '" + spec.name + "'", ENOENT);
-  }
-  const uid_t uid = entry != nullptr ? entry->pw_uid : static_cast<uid_t>(std::stoul(spec.user));
+  auto user = find_user(spec.user);
+  if (!user) return tl::unexpected<base::Error>(user.error());
   const auto& allowed = spec.allow_root_from;
-  if (uid == 0 && call.peer.credentials.uid != 0 &&
+  if (user->uid == 0 && call.peer.credentials.uid != 0 &&
       std::find(allowed.begin(), allowed.end(), call.record.from) == allowed.end()) {
     return base::failure("run as root in context '" + spec.name + "'", EPERM,
                          "the caller is not root and allow_root_from does not name its context");
   }
-  call.request.credentials = {uid, entry != nullptr ? entry->pw_gid : uid, {}};
+  call.request.credentials = {user->uid, user->gid, {}};
   return {};
 }
 
@@ -241,7 +275,20 @@ void ExecRouter::hand_over(HostedContext& target, Call& call) {
 }
 
 // The stub execs the original in place: still the agent, so still with the interposer.
-void ExecRouter::run_here(const HostedContext& from, Call& call, const Launch& launch) {
+/// A shim may exec others before the program it stands for; that is the first one that is neither a
+/// script nor a shell, and it is the agent from then on.
+void ExecRouter::settle_shim(HostedContext& from, const Call& call, const Launch& launch) const {
+  auto program = inspect_program(call.request.path, {}, call.request.cwd);
+  if (!program || !program->script.empty()) return;
+  const auto name = program->executable.substr(program->executable.rfind('/') + 1);
+  for (const char* shell : {"bash", "dash", "sh", "busybox", "env"}) {
+    if (name == shell) return;
+  }
+  from.launches.settle(launch.id, program->identity());
+}
+
+void ExecRouter::run_here(HostedContext& from, Call& call, const Launch& launch) {
+  if (call.record.rule == "agent-shim") settle_shim(from, call, launch);
   contexts::Environment env = call.request.env.strings();
   add_preload(env, from.context->airlock_folder() + "/libairlock-preload.so");
   wire::RunHere order{call.request.path, {}};
@@ -285,7 +332,12 @@ void ExecRouter::run(const Peer& peer, wire::Frame frame, base::UniqueFd connect
   if (auto user = apply_user(*target, call); !user) {
     return refuse(call, kRefused, "user", user.error().message());
   }
+  target->is_claimable = false;
   if (call.request.cwd.empty()) call.request.cwd = target->spec().cwd;
+  if (!call.request.policy.launch) {
+    const bool stdio_only = target->spec().stdio_only || call.request.policy.stdio_only;
+    call.record.refused_fds = filter_fds(call.request, call.fds, stdio_only);
+  }
   if (call.request.policy.env == wire::EnvMode::context) {
     call.request.env = to_list(context_env(*target, call));
   }

@@ -43,9 +43,10 @@ class ExecRouter {
   struct Call;
   base::Result<Call> receive(wire::Frame frame, base::UniqueFd connection,
                              Clock::time_point accepted);
+  void settle_shim(HostedContext& from, const Call& call, const Launch& launch) const;
   static RouteFacts facts_of(const HostedContext& from, const Call& call, const Launch& launch);
   void send_to(HostedContext& from, HostedContext& target, Call& call, const Launch& launch);
-  void run_here(const HostedContext& from, Call& call, const Launch& launch);
+  void run_here(HostedContext& from, Call& call, const Launch& launch);
   void refuse(Call& call, int exit_code, std::string rule, std::string reason, int error = 0);
   void hand_over(HostedContext& target, Call& call);
   base::Result<void> apply_user(const HostedContext& target, Call& call) const;

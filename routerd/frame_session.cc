@@ -35,15 +35,20 @@ void FrameSession::wait_readable() {
 }
 
 base::UniqueFd FrameSession::release() {
-  on_close = nullptr;
-  return base::UniqueFd(descriptor_.release());
+  base::UniqueFd released(descriptor_.release());
+  finish();
+  return released;
 }
 
 void FrameSession::close() {
   if (!descriptor_.is_open()) return;
   boost::system::error_code ignored;
   descriptor_.close(ignored);
-  if (auto closed = std::exchange(on_close, nullptr)) closed();
+  finish();
+}
+
+void FrameSession::finish() {
+  for (const auto& action : std::exchange(on_close_, {})) action();
 }
 
 void FrameSession::send(wire::MessageType type, std::string payload) {

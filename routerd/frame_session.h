@@ -31,21 +31,23 @@ class FrameSession : public std::enable_shared_from_this<FrameSession> {
   /// disconnected.
   void send(wire::MessageType type, std::string payload);
   void close();
+  /// `action` is called once, when the connection has ended or was released.
+  void on_close(std::function<void()> action) { on_close_.push_back(std::move(action)); }
+  boost::asio::any_io_executor executor() { return descriptor_.get_executor(); }
   std::chrono::steady_clock::time_point accepted() const { return accepted_; }
   /// True while no complete frame has come.
   bool is_waiting_for_first() const { return !has_frame_; }
 
-  /// Called once when the connection has ended.
-  std::function<void()> on_close;
-
  private:
   static constexpr std::size_t kMaxQueued = 8u << 20;
   void read();
+  void finish();
   void wait_readable();
   void flush();
 
   boost::asio::posix::stream_descriptor descriptor_;
   OnFrame on_frame_;
+  std::vector<std::function<void()>> on_close_;
   wire::Receiver receiver_;
   std::string outgoing_;
   std::chrono::steady_clock::time_point accepted_ = std::chrono::steady_clock::now();

@@ -17,6 +17,8 @@ struct HostedContext {
   std::unique_ptr<Handover> handover;
   /// The stub its programs are replaced by.
   FileId stub_id;
+  /// From the configuration and not used yet: a `ctx create` of its name may replace it.
+  bool is_claimable = false;
   Launches launches;
   /// What its children's environment is filtered by, per launch and target; built at first use.
   std::map<std::pair<std::uint64_t, std::string>, contexts::EnvFilter> filters;

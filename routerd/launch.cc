@@ -18,6 +18,13 @@ Launch& Launches::add(Launch launch) {
   return launches_.emplace(launch.id, std::move(launch)).first->second;
 }
 
+void Launches::settle(std::uint64_t id, AgentIdentity agent) {
+  const auto found = launches_.find(id);
+  if (found == launches_.end()) return;
+  found->second.is_known_agent = find_agent(agent) != nullptr;
+  found->second.agent = std::move(agent);
+}
+
 const Launch& Launches::find(const std::vector<std::string_view>& env) const {
   static const Launch unknown;
   for (const auto entry : env) {

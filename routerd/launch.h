@@ -30,6 +30,8 @@ class Launches {
   static constexpr std::string_view kLaunchVariable = "AIRLOCK_LAUNCH";
 
   Launch& add(Launch launch);
+  /// From now on the agent of launch `id` is `agent`: its shim is about to exec it.
+  void settle(std::uint64_t id, AgentIdentity agent);
   /// The launch the process with `env` belongs to; never null: an unknown one has no start env.
   const Launch& find(const std::vector<std::string_view>& env) const;
 

@@ -162,7 +162,11 @@ int main(int argc, char** argv) {
   app.add_option("--ready-fd", arguments.ready_fd, "write a byte here once everything stands");
   app.add_flag("--development", arguments.development, "go on without isolation, with a warning");
   app.add_flag("--doctor", arguments.doctor, "try every tier, print JSON and exit");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsage;
+  }
   harden();
   auto logger = spdlog::stderr_logger_st("airlock");
   logger->set_pattern("airlock-routerd %Y-%m-%d %H:%M:%S.%e %l: %v");

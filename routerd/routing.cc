@@ -67,6 +67,18 @@ std::optional<Decision> by_own_rules(const contexts::ContextSpec& from, const Ro
   return {};
 }
 
+}  // namespace
+
+bool is_shim(const std::string& script) {
+  constexpr std::string_view kShims[] = {"*/.pyenv/shims/*", "*/.rbenv/shims/*", "*/.asdf/shims/*",
+                                         "*/.local/share/mise/shims/*", "*/.volta/bin/*",
+                                         "*/.nodenv/shims/*"};
+  return std::any_of(std::begin(kShims), std::end(kShims),
+                     [&script](std::string_view shim) { return matches(shim, script); });
+}
+
+namespace {
+
 std::optional<Decision> by_agent(const RouteFacts& facts) {
   const auto& agent = facts.agent;
   if (const KnownAgent* known = find_agent(agent)) {
@@ -74,6 +86,9 @@ std::optional<Decision> by_agent(const RouteFacts& facts) {
     const bool is_self = agent.script.empty() && facts.program_id.is_known() &&
                          facts.program_id == agent.executable_id;
     if (is_self) return Decision{Outcome::run_here, {}, "agent:" + std::string(known->name), {}};
+  }
+  if (facts.is_launched_process && is_shim(agent.script)) {
+    return Decision{Outcome::run_here, {}, "agent-shim", {}};
   }
   if (is_launcher_of(agent.script, facts.argv)) {
     return Decision{Outcome::run_here, {}, "agent-launcher", {}};

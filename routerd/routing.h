@@ -35,6 +35,8 @@ struct RouteFacts {
   FileId stub_id;
   std::vector<std::string_view> argv;
   AgentIdentity agent;
+  /// The caller is the launched process itself, about to exec in place. Only told for shims.
+  bool is_launched_process = false;
   /// SANDBOX_ROUTE_TO_CONTEXT of the caller, or empty.
   std::string requested_context;
 };
@@ -66,6 +68,10 @@ struct KnownAgent {
 };
 
 const std::vector<KnownAgent>& known_agents();
+
+/// True for the scripts by which version managers stand in for a program (pyenv, nvm, …): what
+/// such a script execs in place is the agent that was meant.
+bool is_shim(const std::string& script);
 
 /// The known agent that `executable` or `script` (resolved paths) belongs to, or nullptr.
 const KnownAgent* find_agent(const AgentIdentity& agent);

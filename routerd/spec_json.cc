@@ -79,7 +79,7 @@ base::Result<ContextSpec> spec_from_json(const json& body) {
     if (!known.contains(key)) return base::failure("unknown field '" + key.substr(0, 64) + "'", EINVAL);
   }
   spec.name = body.value("name", "");
-  spec.cwd = body.value("cwd", "/");
+  spec.cwd = body.value("cwd", "/workspace");
   spec.child_context = body.value("childContext", "");
   spec.user = body.value("user", "");
   spec.share = body.value("share", std::vector<std::string>{});

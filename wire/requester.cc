@@ -113,7 +113,8 @@ namespace {
 /// Forwards signals and mirrors stops while a program runs elsewhere.
 class Attendant {
  public:
-  Attendant(int socket, const AttendOptions& options) : socket_(socket), options_(options) {}
+  Attendant(int socket, const AttendOptions& options)
+      : socket_(socket), options_(options), already_sent_(options.already_sent) {}
 
   Outcome run() {
     for (;;) {
@@ -163,16 +164,19 @@ class Attendant {
   void begin_forwarding() {
     if (started_) return;
     started_ = true;
-    sigset_t all;
-    sigfillset(&all);
-    ::sigprocmask(SIG_SETMASK, &all, nullptr);
-    signals_.reset(::signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK));
+    // Past libc, which keeps the first real-time signals to itself; here they are the program's.
+    const std::uint64_t all = ~std::uint64_t{0};
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, sizeof all);
+    signals_.reset(static_cast<int>(
+        ::syscall(SYS_signalfd4, -1, &all, sizeof all, SFD_CLOEXEC | SFD_NONBLOCK)));
     if (options_.on_started != nullptr) options_.on_started(options_.argument);
   }
 
   void forward_signals() {
     signalfd_siginfo info;
     while (::read(signals_.borrow(), &info, sizeof info) == sizeof info) {
+      const std::uint64_t bit = std::uint64_t{1} << (info.ssi_signo - 1);
+      if ((std::exchange(already_sent_, already_sent_ & ~bit) & bit) != 0) continue;
       (void)send_message(socket_, Signal{static_cast<std::int32_t>(info.ssi_signo)});
     }
   }
@@ -197,6 +201,7 @@ class Attendant {
   const AttendOptions& options_;
   Receiver receiver_;
   base::UniqueFd signals_;
+  std::uint64_t already_sent_;
   bool started_ = false;
 };
 

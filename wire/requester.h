@@ -34,6 +34,9 @@ struct AttendOptions {
   /// Called once the program runs; the caller closes its copies of the passed descriptors here.
   void (*on_started)(void*) = nullptr;
   void* argument = nullptr;
+  /// Signals (bit N-1) that were pending when the request was captured and travel in it; each is
+  /// not forwarded a second time.
+  std::uint64_t already_sent = 0;
   /// Stop this process while the program is stopped (a job of a shell).
   bool mirror_stops = true;
 };

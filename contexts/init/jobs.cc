@@ -68,7 +68,9 @@ int JobTable::enforce_deadlines() {
     }
     if (job->deadline_ms != 0 && (next == 0 || job->deadline_ms < next)) next = job->deadline_ms;
   }
-  return next == 0 ? -1 : static_cast<int>(next > now ? next - now : 0);
+  if (next == 0) return -1;
+  constexpr std::uint64_t kLongestWait = 3'600'000;  // epoll_wait(2) takes an int
+  return static_cast<int>(std::min(next > now ? next - now : 0, kLongestWait));
 }
 
 }  // namespace contexts::init

@@ -119,6 +119,7 @@ void kill_everything(Tier tier) {
 pid_t start_spawner() {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without a PID namespace nothing else ends it with us
   // The session of all programs that do not lead their own; it has no terminal.
   ::setsid();
   serve(kChannel);

@@ -125,10 +125,15 @@ base::Result<int> Launch::start() {
   stack_ = stacks().take();
   if (stack_ == nullptr) return base::failure("allocate a stack", EAGAIN);
   busy_ = 1;
+  // A signal forwarded before the child has the program's dispositions would end it.
+  const std::uint64_t all = ~std::uint64_t{0};
+  std::uint64_t before = 0;
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
   // No CLONE_VFORK: a program that is slow to load must not stop the whole context.
   const long pid = base::raw::clone_on_stack(CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD,
                                              static_cast<char*>(stack_) + kStackSize, &busy_,
                                              &Launch::child_entry, this);
+  call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof before);
   if (pid < 0) {
     busy_ = 0;
     return base::failure("start a process", static_cast<int>(-pid));
@@ -156,8 +161,8 @@ void Launch::run_child() {
       {SpawnStep::descriptors, [](Launch& l) { return l.place_descriptors(); }},
       {SpawnStep::session, [](Launch& l) { return l.enter_session(); }},
       {SpawnStep::terminal, [](Launch& l) { return l.take_terminal(); }},
-      {SpawnStep::none, [](Launch& l) { return l.restore_limits(), 0L; }},
       {SpawnStep::credentials, [](Launch& l) { return l.become_user(); }},
+      {SpawnStep::none, [](Launch& l) { return l.restore_limits(), 0L; }},
       {SpawnStep::cwd, [](Launch& l) { return l.enter_folder(); }},
       {SpawnStep::none, [](Launch& l) { return l.restore_signals(), 0L; }},
       {SpawnStep::exec, [](Launch& l) { return l.exec(); }},
@@ -204,7 +209,8 @@ long Launch::take_terminal() const {
   return call(SYS_ioctl, request_.tty_fd, TIOCSCTTY, 0);
 }
 
-// What may not be raised again without a capability stays as it is: EPERM is no failure.
+// After the change of user: a requester could ask for more than its user may have. What may not be
+// raised stays as it is; EPERM is no failure.
 void Launch::restore_limits() const {
   const auto& wanted = request_.state;
   const auto& own = own_state();

@@ -119,7 +119,7 @@ wire::ExecRequest describe(int argc, char** argv, const std::vector<int>& fds) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     bool is_replaced = false;
     for (const auto& extra : added) {
-      is_replaced |= extra.compare(0, extra.find('=') + 1, *entry, extra.find('=') + 1) == 0;
+      is_replaced |= std::string_view(*entry).starts_with(extra.substr(0, extra.find('=') + 1));
     }
     if (!is_replaced) env.push_back(*entry);
   }
@@ -184,6 +184,7 @@ int main(int argc, char** argv) {
       wire::attend(socket->borrow(), {.on_started = [](void* fds) {
                                         static_cast<PassedFds*>(fds)->close_all();
                                       },
-                                      .argument = &passed});
+                                      .argument = &passed,
+                                      .already_sent = request.state.pending_signals});
   end_as(outcome, argv, passed.errors);
 }
