@@ -5,24 +5,19 @@
 # here is libstdc++'s headers (templates), compiled without exceptions, RTTI and libstdc++.a.
 # base/freestanding.cc supplies the few symbols those templates refer to.
 set(AIRLOCK_MUSL_ARCH ${CMAKE_SYSTEM_PROCESSOR})
-set(AIRLOCK_MUSL_LIBRARY_DIR /usr/lib/${AIRLOCK_MUSL_ARCH}-linux-musl)
+set(AIRLOCK_MUSL_LIBRARY_DIR ${CMAKE_SYSROOT}/usr/lib/${AIRLOCK_MUSL_ARCH}-linux-musl)
 if(NOT EXISTS ${AIRLOCK_MUSL_LIBRARY_DIR}/crt1.o)
-  message(FATAL_ERROR "musl is missing: install musl-tools (musl-dev:arm64 to cross-compile)")
+  message(FATAL_ERROR "musl is missing: install musl-tools (.ci/aarch64-sysroot to cross-compile)")
 endif()
 
 # Kernel headers without glibc's beside them; tl::expected likewise.
 set(AIRLOCK_MUSL_EXTRA ${PROJECT_BINARY_DIR}/musl-include)
 file(MAKE_DIRECTORY ${AIRLOCK_MUSL_EXTRA})
 foreach(folder linux asm-generic tl)
-  file(CREATE_LINK /usr/include/${folder} ${AIRLOCK_MUSL_EXTRA}/${folder} SYMBOLIC)
+  file(CREATE_LINK ${CMAKE_SYSROOT}/usr/include/${folder} ${AIRLOCK_MUSL_EXTRA}/${folder} SYMBOLIC)
 endforeach()
-foreach(candidate /usr/${AIRLOCK_MUSL_ARCH}-linux-gnu/include/asm
-                  /usr/include/${AIRLOCK_MUSL_ARCH}-linux-gnu/asm)
-  if(EXISTS ${candidate})
-    file(CREATE_LINK ${candidate} ${AIRLOCK_MUSL_EXTRA}/asm SYMBOLIC)
-    break()
-  endif()
-endforeach()
+file(CREATE_LINK ${CMAKE_SYSROOT}/usr/include/${AIRLOCK_MUSL_ARCH}-linux-gnu/asm
+                 ${AIRLOCK_MUSL_EXTRA}/asm SYMBOLIC)
 
 set(AIRLOCK_LIBSTDCXX_FOLDERS "")
 foreach(folder ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
@@ -32,7 +27,11 @@ foreach(folder ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES})
 endforeach()
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-resource-dir
                 OUTPUT_VARIABLE AIRLOCK_CLANG_RESOURCES OUTPUT_STRIP_TRAILING_WHITESPACE)
-execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_TARGET_FLAG} -print-libgcc-file-name
+set(cross_flags "")
+if(CMAKE_CXX_COMPILER_TARGET)
+  set(cross_flags --target=${CMAKE_CXX_COMPILER_TARGET} --sysroot=${CMAKE_SYSROOT})
+endif()
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} ${cross_flags} -print-libgcc-file-name
                 OUTPUT_VARIABLE AIRLOCK_LIBGCC OUTPUT_STRIP_TRAILING_WHITESPACE)
 
 function(airlock_musl_executable name)
@@ -43,7 +42,7 @@ function(airlock_musl_executable name)
     -fno-exceptions -fno-rtti -fno-asynchronous-unwind-tables -fno-stack-protector
     -fno-threadsafe-statics -ffunction-sections -fno-pie -Os
     -nostdinc -nostdinc++)
-  foreach(folder ${AIRLOCK_LIBSTDCXX_FOLDERS} /usr/include/${AIRLOCK_MUSL_ARCH}-linux-musl
+  foreach(folder ${AIRLOCK_LIBSTDCXX_FOLDERS} ${CMAKE_SYSROOT}/usr/include/${AIRLOCK_MUSL_ARCH}-linux-musl
                  ${AIRLOCK_CLANG_RESOURCES}/include ${AIRLOCK_MUSL_EXTRA})
     target_compile_options(${name} PRIVATE "SHELL:-isystem ${folder}")
   endforeach()
