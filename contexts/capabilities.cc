@@ -16,9 +16,9 @@ using Caps = std::unique_ptr<std::remove_pointer_t<cap_t>, CapFree>;
 
 CapabilityMask developer_capabilities() {
   CapabilityMask mask = 0;
-  for (const char* name : {"cap_chown", "cap_dac_override", "cap_fowner", "cap_fsetid", "cap_kill",
-                           "cap_setgid", "cap_setuid", "cap_setfcap", "cap_net_bind_service",
-                           "cap_sys_chroot"}) {
+  for (const char* name :
+       {"cap_chown", "cap_dac_override", "cap_fowner", "cap_fsetid", "cap_kill", "cap_setgid",
+        "cap_setuid", "cap_setfcap", "cap_net_bind_service", "cap_sys_chroot"}) {
     cap_value_t value = 0;
     if (cap_from_name(name, &value) == 0) mask |= CapabilityMask{1} << value;
   }

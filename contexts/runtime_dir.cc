@@ -105,7 +105,8 @@ Result<void> copy_program(const std::string& from, const std::string& to) {
 Result<void> RuntimeDir::make_view(const std::string& context, const std::string& programs,
                                    bool with_router) const {
   const std::string folder = view(context);
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) return base::os_error("mkdir " + folder);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
+    return base::os_error("mkdir " + folder);
   if (::chmod(folder.c_str(), 0755) != 0) return base::os_error("chmod " + folder);
   if (!with_router) return {};
   for (const char* name : {"/airlock-stub", "/libairlock-preload.so"}) {
@@ -116,7 +117,8 @@ Result<void> RuntimeDir::make_view(const std::string& context, const std::string
 
 Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, unsigned gid) const {
   const std::string folder = home(context);
-  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return base::os_error("mkdir " + folder);
+  if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
+    return base::os_error("mkdir " + folder);
   if (::chown(folder.c_str(), uid, gid) != 0) return base::os_error("chown " + folder);
   return {};
 }

@@ -57,7 +57,8 @@ std::optional<json> ask(const Common& common, const std::string& verb,
 std::string text_of(const json& object, const char* field) {
   const auto found = object.find(field);
   if (found == object.end()) return "";
-  if (found->is_string()) return found->get<std::string>().empty() ? "-" : found->get<std::string>();
+  if (found->is_string())
+    return found->get<std::string>().empty() ? "-" : found->get<std::string>();
   return found->dump();
 }
 
@@ -102,8 +103,8 @@ int up(const Common& common, const DaemonOptions& options) {
 int down(const Common& common) {
   auto client = Client::connect(common.runtime_dir);
   if (!client) {
-    return complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() + ")",
-                    1);
+    return complain(
+        "no daemon serves " + common.runtime_dir + " (" + client.error().message() + ")", 1);
   }
   auto answer = client->ask("shutdown");
   if (!answer) return complain(answer.error().message(), 1);
@@ -115,8 +116,8 @@ int down(const Common& common) {
 int ctx_create(const Common& common, const ContextOptions& options) {
   auto env = env_object(options);
   if (!env) return kUsage;
-  json spec = {{"name", options.name},   {"env", *env},
-               {"share", options.share}, {"hide", options.hide},
+  json spec = {{"name", options.name},           {"env", *env},
+               {"share", options.share},         {"hide", options.hide},
                {"isolation", options.isolation}, {"childContext", options.child_context}};
   if (!options.cwd.empty()) spec["cwd"] = options.cwd;
   auto answer = ask(common, "ctx.create", {{"spec", spec}});
@@ -211,17 +212,18 @@ int signal_number(const std::string& text) {
 
 int kill_job(const Common& common, const JobOptions& options) {
   const int signal = signal_number(options.signal);
-  if (signal == 0) return complain("signal '" + options.signal + "': expected a name or number", kUsage);
+  if (signal == 0)
+    return complain("signal '" + options.signal + "': expected a name or number", kUsage);
   std::uint64_t job = 0;
   if (options.job != "all") {
     const char* end = options.job.data() + options.job.size();
     const auto parsed = std::from_chars(options.job.data(), end, job);
     if (parsed.ec != std::errc() || parsed.ptr != end || job == 0) {
-      return complain("job '" + options.job + "': expected a number of 'airlock ps', or 'all'", kUsage);
+      return complain("job '" + options.job + "': expected a number of 'airlock ps', or 'all'",
+                      kUsage);
     }
   }
-  return ask(common, "signal",
-             {{"context", options.context}, {"job", job}, {"signal", signal}})
+  return ask(common, "signal", {{"context", options.context}, {"job", job}, {"signal", signal}})
              ? 0
              : 1;
 }
@@ -282,7 +284,8 @@ int info(const Common& common) {
   if (!answer) return 1;
   if (common.json) return print_json(*answer), 0;
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [key, value] : answer->items()) rows.push_back({key, text_of(*answer, key.c_str())});
+  for (const auto& [key, value] : answer->items())
+    rows.push_back({key, text_of(*answer, key.c_str())});
   print_table(rows);
   return 0;
 }

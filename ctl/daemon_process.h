@@ -19,7 +19,8 @@ class EmbeddedDaemon {
   /// Starts it and returns at once; errors of its start come as the end of client().
   static base::Result<EmbeddedDaemon> start(const std::vector<std::string>& options);
 
-  /// The socket it serves from its start. Given up to the caller, who ends the daemon by closing it.
+  /// The socket it serves from its start. Given up to the caller, who ends the daemon by closing
+  /// it.
   base::UniqueFd take_client() { return std::move(client_); }
   /// Waits for its end and removes what it could not remove if it was killed.
   void wait(const std::string& runtime_dir);

@@ -50,10 +50,9 @@ Ending run_request(int socket, const wire::ExecRequest& request, const std::vect
             request.path + " was not started: " + sent.error().message()};
   }
   auto passed = fds;
-  const auto outcome =
-      wire::attend(socket, {.on_started = give_up_fds,
-                              .argument = &passed,
-                              .already_sent = request.state.pending_signals});
+  const auto outcome = wire::attend(socket, {.on_started = give_up_fds,
+                                             .argument = &passed,
+                                             .already_sent = request.state.pending_signals});
   if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {
     if (!exited->timed_out) return {exited->wait_status, {}};
     return {base::WaitStatus::from_exit_code(kTimedOut).raw(), request.path + " timed out"};

@@ -1,7 +1,6 @@
 // airlock: the command line. Talks to airlock-routerd; runs no user code itself.
 
 #include <CLI/CLI.hpp>
-
 #include <functional>
 #include <iostream>
 
@@ -48,7 +47,8 @@ void add_run(CLI::App& app, CommandLine& line) {
   run->add_option("--hide", line.run.hide, "folder that is empty in the user context")
       ->allow_extra_args(false);
   run->add_option("--tier", line.run.tier, "use this tier: namespaces, userns or none");
-  run->add_option("--route-log", line.run.route_log, "write what ran where to this file (JSON lines)");
+  run->add_option("--route-log", line.run.route_log,
+                  "write what ran where to this file (JSON lines)");
   run->add_flag("--development", line.run.development, "go on without isolation, with a warning");
   run->add_flag("--keep", line.run.keep, "leave the contexts running afterwards");
   run->add_option("AGENT", line.run.command, "the agent and its arguments")->required();
@@ -94,7 +94,8 @@ void add_contexts(CLI::App& app, CommandLine& line) {
   create->add_option("-e,--env", line.context.env, "NAME=value")->allow_extra_args(false);
   create->add_option("-w,--cwd", line.context.cwd, "working directory");
   create->add_option("--child-context", line.context.child_context, "where its children run");
-  create->add_option("--isolation", line.context.isolation, "secure or none")->capture_default_str();
+  create->add_option("--isolation", line.context.isolation, "secure or none")
+      ->capture_default_str();
   create->add_option("--share", line.context.share, "path it sees too")->allow_extra_args(false);
   create->add_option("--hide", line.context.hide, "folder it sees empty")->allow_extra_args(false);
   command(*ctx, line, "ls", "List contexts", [&line] { return ctx_list(line.common); });
@@ -141,7 +142,8 @@ int main(int argc, char** argv) {
   CLI::App app("airlock: execution contexts for AI agents inside one container");
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_option("--runtime-dir", line.common.runtime_dir, "default: AIRLOCK_RUNTIME_DIR, /run/airlock");
+  app.add_option("--runtime-dir", line.common.runtime_dir,
+                 "default: AIRLOCK_RUNTIME_DIR, /run/airlock");
   app.add_option("-o,--output", output, "text or json")->check(CLI::IsMember({"text", "json"}));
   app.failure_message([](const CLI::App*, const CLI::Error& error) {
     return "airlock: " + std::string(error.what()) + "; --help tells more\n";

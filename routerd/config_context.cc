@@ -14,8 +14,8 @@ using contexts::RouteChild;
 using contexts::RuleAction;
 using std::string_view;
 
-constexpr std::size_t kMaxUserSize = 32;                // of a user, bytes; as useradd(8)
-constexpr std::uint64_t kMaxUid = 4'294'967'294;        // the next is (uid_t)-1, "no change"
+constexpr std::size_t kMaxUserSize = 32;          // of a user, bytes; as useradd(8)
+constexpr std::uint64_t kMaxUid = 4'294'967'294;  // the next is (uid_t)-1, "no change"
 constexpr string_view kAbsolutePath = "an absolute path without '.' and '..'";
 
 constexpr Choice<RouteChild> kRouteChild[] = {{"auto", RouteChild::automatic},

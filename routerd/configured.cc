@@ -59,12 +59,17 @@ std::string missing_tier(const Config& config, contexts::Tier tier) {
   using contexts::Tier;
   const auto weakest = [&config] {
     switch (config.require_tier) {
-      case RequiredTier::namespaces: return Tier::namespaces;
+      case RequiredTier::namespaces:
+        return Tier::namespaces;
       case RequiredTier::isolated:
-      case RequiredTier::userns: return Tier::userns;
-      case RequiredTier::uids: return Tier::uids;
-      case RequiredTier::landlock: return Tier::landlock;
-      case RequiredTier::none: return Tier::none;
+      case RequiredTier::userns:
+        return Tier::userns;
+      case RequiredTier::uids:
+        return Tier::uids;
+      case RequiredTier::landlock:
+        return Tier::landlock;
+      case RequiredTier::none:
+        return Tier::none;
     }
     return Tier::namespaces;
   }();
@@ -76,12 +81,18 @@ std::string missing_tier(const Config& config, contexts::Tier tier) {
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
-    case LogLevel::trace: return spdlog::level::trace;
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warn: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-    case LogLevel::off: return spdlog::level::off;
+    case LogLevel::trace:
+      return spdlog::level::trace;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warn:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }

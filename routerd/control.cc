@@ -147,8 +147,7 @@ void signal_job(const Ask& ask) {
   const int signal = ask.body.value("signal", SIGTERM);
   if (signal < 1 || signal > 64) return fail(ask.session, {"signal number", EINVAL, "1 to 64"});
   const auto job = ask.body.value("job", std::uint64_t{0});
-  auto told = hosted->handover->tell(
-      wire::SignalJob{job, {signal, wire::KillScope::group}});
+  auto told = hosted->handover->tell(wire::SignalJob{job, {signal, wire::KillScope::group}});
   if (!told) return fail(ask.session, told.error());
   reply(ask.session, json::object());
 }
@@ -204,17 +203,27 @@ void shut_down(const Ask& ask) {
 
 const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
   static const std::map<std::string, void (*)(const Ask&), std::less<>> table = {
-      {"info", info},           {"ctx.list", list_contexts}, {"ctx.inspect", inspect_context},
-      {"ctx.create", create_context}, {"ctx.set", set_context}, {"ctx.remove", remove_context},
-      {"jobs", list_jobs},      {"signal", signal_job},      {"routes", routes},
-      {"route.explain", explain_route}, {"embed", embed_contexts}, {"keep", keep}, {"shutdown", shut_down}};
+      {"info", info},
+      {"ctx.list", list_contexts},
+      {"ctx.inspect", inspect_context},
+      {"ctx.create", create_context},
+      {"ctx.set", set_context},
+      {"ctx.remove", remove_context},
+      {"jobs", list_jobs},
+      {"signal", signal_job},
+      {"routes", routes},
+      {"route.explain", explain_route},
+      {"embed", embed_contexts},
+      {"keep", keep},
+      {"shutdown", shut_down}};
   return table;
 }
 
 void answer(Daemon& daemon, FrameSession& session, const Peer& peer, const std::string& text) {
   // No exceptions from the parser; from wrong types of known fields they are caught here.
   const json body = json::parse(text, nullptr, false);
-  if (!body.is_object()) return fail(session, {"control request", EBADMSG, "expected a JSON object"});
+  if (!body.is_object())
+    return fail(session, {"control request", EBADMSG, "expected a JSON object"});
   try {
     const auto verb = verbs().find(body.value("verb", ""));
     if (verb == verbs().end()) {

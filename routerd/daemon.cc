@@ -2,10 +2,9 @@
 
 #include <grp.h>
 #include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <spdlog/spdlog.h>
 
 #include <boost/asio/post.hpp>
 
@@ -58,16 +57,17 @@ base::Result<void> Daemon::choose_tier() {
     return base::failure(
         "no tier that isolates is available", ENOTSUP,
         "in a container add --cap-add SYS_ADMIN, on a host allow unprivileged user namespaces; "
-        "--development goes on without isolation" + reasons);
+        "--development goes on without isolation" +
+            reasons);
   }
   spdlog::warn("DEVELOPMENT: contexts are not isolated from each other{}", reasons);
   return {};
 }
 
 base::Result<void> Daemon::listen() {
-  auto opened = Listener::open(
-      io_, runtime_.control_socket(), 0660,
-      [this](base::UniqueFd socket) { return accept_client(std::move(socket)); });
+  auto opened = Listener::open(io_, runtime_.control_socket(), 0660, [this](base::UniqueFd socket) {
+    return accept_client(std::move(socket));
+  });
   if (!opened) return tl::unexpected<base::Error>(opened.error());
   control_ = std::move(*opened);
   if (const group* airlock = ::getgrnam("airlock"); airlock != nullptr && ::geteuid() == 0) {
@@ -81,8 +81,8 @@ base::Result<void> Daemon::listen() {
 std::shared_ptr<FrameSession> Daemon::accept_client(base::UniqueFd socket) {
   auto peer = peer_of(socket.borrow());
   if (!peer || !may_control(*peer)) {
-    const wire::NotStarted refusal{
-        126, EACCES, "the control socket is for root and the group airlock"};
+    const wire::NotStarted refusal{126, EACCES,
+                                   "the control socket is for root and the group airlock"};
     (void)wire::send_message(socket.borrow(), refusal, {}, MSG_DONTWAIT);
     return nullptr;
   }
@@ -136,15 +136,18 @@ base::Result<std::unique_ptr<Listener>> Daemon::open_router(const std::string& n
 
 base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   const std::string name = spec.name;
-  if (auto valid = contexts::validate(spec); !valid) return tl::unexpected<base::Error>(valid.error());
+  if (auto valid = contexts::validate(spec); !valid)
+    return tl::unexpected<base::Error>(valid.error());
   if (const HostedContext* existing = find(name)) {
     if (!existing->is_claimable) {
-      return base::failure("context '" + name + "'", EEXIST, "choose another name or remove it first");
+      return base::failure("context '" + name + "'", EEXIST,
+                           "choose another name or remove it first");
     }
     (void)destroy(name);
   }
   if (::mkdir(spec.cwd.c_str(), 0755) != 0 && errno != EEXIST) {
-    return base::os_error("create the working directory " + spec.cwd + " of context '" + name + "'");
+    return base::os_error("create the working directory " + spec.cwd + " of context '" + name +
+                          "'");
   }
   const bool has_route = !spec.child_context.empty();
   auto context = contexts::Context::create(std::move(spec), {runtime_, options_.programs, tier_});

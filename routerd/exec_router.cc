@@ -131,8 +131,7 @@ pid_t parent_of(pid_t pid) {
 }  // namespace
 
 /// Only what a rule may ask for: a look into another process's root costs more than the decision.
-RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call,
-                                const Launch& launch) {
+RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call, const Launch& launch) {
   const auto& request = call.request;
   RouteFacts facts;
   facts.program = request.path.starts_with('/') ? request.path : request.cwd + "/" + request.path;
@@ -142,9 +141,8 @@ RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call,
   }
   facts.argv = request.argv.views();
   facts.agent = launch.agent;
-  facts.is_launched_process =
-      is_shim(launch.agent.script) &&
-      parent_of(parent_of(call.peer.pid)) == from.context->init_pid();
+  facts.is_launched_process = is_shim(launch.agent.script) &&
+                              parent_of(parent_of(call.peer.pid)) == from.context->init_pid();
   facts.requested_context = value_of(request.env.views(), "SANDBOX_ROUTE_TO_CONTEXT");
   return facts;
 }
@@ -159,8 +157,8 @@ void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd co
   Call& call = *received;
   call.record.from = from.spec().name;
   if (!from.context->contains(call.connection.borrow(), call.peer.pid)) {
-    return refuse(call, kRefused, "identity", "the request does not come from context '" +
-                                                  from.spec().name + "'");
+    return refuse(call, kRefused, "identity",
+                  "the request does not come from context '" + from.spec().name + "'");
   }
   const Launch& launch = from.launches.find(call.request.env.views());
   const Decision decision = decide(from.spec(), facts_of(from, call, launch));
@@ -194,7 +192,7 @@ void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,
   const auto& env_filter = filter(from, target, launch);
   const auto composed = contexts::routed_environment({
       .invoker_env = launch.base == contexts::EnvPolicy::Base::inherit ? launch.start_env
-                                                                        : environment_.invoker_env,
+                                                                       : environment_.invoker_env,
       .agent_start_env = launch.start_env,
       .child_env = child,
       .filter = env_filter,
@@ -261,8 +259,8 @@ void ExecRouter::hand_over(HostedContext& target, Call& call) {
   const std::uint64_t job = next_job_++;
   call.record.job = job;
   call.record.to = target.spec().name;
-  auto given = target.handover->give({job, std::move(call.request)}, call.connection,
-                                     std::move(call.fds));
+  auto given =
+      target.handover->give({job, std::move(call.request)}, call.connection, std::move(call.fds));
   if (!given) {
     return refuse(call, kRefused, call.record.rule,
                   "context '" + target.spec().name + "' takes no jobs: " + given.error().message(),
@@ -305,7 +303,7 @@ namespace {
 /// Recognised by file name only: this decides whether children are routed at all, and a wrong
 /// "yes" costs nothing.
 bool is_ai_agent(const Program& program) {
-  static const std::set<std::string, std::less<>> names = {"claude",   "gemini", "codex",
+  static const std::set<std::string, std::less<>> names = {"claude",  "gemini",   "codex",
                                                            "copilot", "opencode", "qwen"};
   for (const auto& path : {program.path, program.script, program.executable}) {
     if (names.contains(path.substr(path.rfind('/') + 1))) return true;
@@ -326,8 +324,8 @@ void ExecRouter::run(const Peer& peer, wire::Frame frame, base::UniqueFd connect
   const std::string name = call.request.policy.context;
   HostedContext* target = find_(name);
   if (target == nullptr) {
-    return refuse(call, kRefused, "exec", "there is no context '" + name +
-                                              "'; 'airlock ctx ls' lists them");
+    return refuse(call, kRefused, "exec",
+                  "there is no context '" + name + "'; 'airlock ctx ls' lists them");
   }
   if (auto user = apply_user(*target, call); !user) {
     return refuse(call, kRefused, "user", user.error().message());

@@ -34,7 +34,8 @@ base::Result<void> Handover::give(const wire::Spawn& spawn, base::UniqueFd& conn
 }
 
 base::Result<void> Handover::push(wire::Frame frame) {
-  if (queue_.size() >= kMaxQueued) return base::failure("hand a job over", EAGAIN, "too many waiting");
+  if (queue_.size() >= kMaxQueued)
+    return base::failure("hand a job over", EAGAIN, "too many waiting");
   if (queue_.empty()) {
     auto sent = send(frame);
     if (sent || sent.error().code != EAGAIN) return sent;

@@ -10,12 +10,17 @@ namespace routerd {
 namespace {
 
 /// Tool installations and caches; no folder here is a place for credentials.
-constexpr const char* kShared[] = {
-    ".gitconfig",   ".config/git/ignore", ".cache/pip",      ".cache/go-build", ".cache/yarn",
-    ".npm/_cacache", ".cargo/bin",        ".cargo/registry", ".rustup",         ".pyenv",
-    ".nvm",         ".volta",             ".rbenv",          ".asdf",           ".sdkman",
-    ".deno/bin",    ".bun/bin",           ".local/bin",      ".local/lib",      "go/bin",
-    "go/pkg"};
+constexpr const char* kShared[] = {".gitconfig",  ".config/git/ignore",
+                                   ".cache/pip",  ".cache/go-build",
+                                   ".cache/yarn", ".npm/_cacache",
+                                   ".cargo/bin",  ".cargo/registry",
+                                   ".rustup",     ".pyenv",
+                                   ".nvm",        ".volta",
+                                   ".rbenv",      ".asdf",
+                                   ".sdkman",     ".deno/bin",
+                                   ".bun/bin",    ".local/bin",
+                                   ".local/lib",  "go/bin",
+                                   "go/pkg"};
 
 class Shares {
  public:
@@ -32,8 +37,7 @@ class Shares {
     std::sort(paths_.begin(), paths_.end());
     std::vector<std::string> outermost;
     for (auto& path : paths_) {
-      const bool is_inside =
-          !outermost.empty() && (path + "/").starts_with(outermost.back() + "/");
+      const bool is_inside = !outermost.empty() && (path + "/").starts_with(outermost.back() + "/");
       if (!is_inside) outermost.push_back(std::move(path));
     }
     return outermost;

@@ -20,7 +20,8 @@ base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& 
                                                        OnAccept on_accept) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return base::failure("listen on " + path, ENAMETOOLONG);
+  if (path.size() >= sizeof address.sun_path)
+    return base::failure("listen on " + path, ENAMETOOLONG);
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return base::os_error("socket");
@@ -30,8 +31,7 @@ base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& 
   }
   if (::chmod(path.c_str(), mode) != 0) return base::os_error("chmod " + path);
   if (::listen(socket.borrow(), SOMAXCONN) != 0) return base::os_error("listen on " + path);
-  return std::unique_ptr<Listener>(
-      new Listener(io, std::move(socket), path, std::move(on_accept)));
+  return std::unique_ptr<Listener>(new Listener(io, std::move(socket), path, std::move(on_accept)));
 }
 
 Listener::Listener(boost::asio::io_context& io, base::UniqueFd socket, std::string path,
@@ -86,9 +86,8 @@ void Listener::drop_late() {
   while (!waiting_.empty()) {
     const auto oldest = waiting_.front().lock();
     const bool is_done = !oldest || !oldest->is_waiting_for_first();
-    const bool is_late =
-        !is_done && (now - oldest->accepted() >= wire::kRequestDeadlineMs * 1ms ||
-                     waiting_.size() > wire::kMaxPendingConnections);
+    const bool is_late = !is_done && (now - oldest->accepted() >= wire::kRequestDeadlineMs * 1ms ||
+                                      waiting_.size() > wire::kMaxPendingConnections);
     if (!is_done && !is_late) break;
     waiting_.pop_front();
     if (is_late) oldest->close();

@@ -3,15 +3,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
-
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -121,12 +120,11 @@ int serve(const Arguments& arguments) {
                                                               ? config.runtime_dir
                                                               : arguments.runtime_dir);
   if (!runtime) return fail(runtime.error().message());
-  routerd::Daemon daemon(std::move(*runtime),
-                         {.programs = programs_folder(),
-                          .development = arguments.development,
-                          .is_embedded = is_embedded,
-                          .secrets = config.secrets,
-                          .tier = arguments.tier});
+  routerd::Daemon daemon(std::move(*runtime), {.programs = programs_folder(),
+                                               .development = arguments.development,
+                                               .is_embedded = is_embedded,
+                                               .secrets = config.secrets,
+                                               .tier = arguments.tier});
   if (auto chosen = daemon.choose_tier(); !chosen) return fail(chosen.error().message());
   if (const auto missing = routerd::missing_tier(config, daemon.tier());
       !missing.empty() && !arguments.development) {

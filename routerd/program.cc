@@ -23,7 +23,7 @@ AgentIdentity Program::identity() const { return {executable, file_id(executable
 
 namespace {
 
-constexpr int kMaxInterpreters = 5;  // BINPRM depth limit, fs/exec.c
+constexpr int kMaxInterpreters = 5;      // BINPRM depth limit, fs/exec.c
 constexpr std::size_t kLineLimit = 256;  // BINPRM_BUF_SIZE
 
 base::Result<std::string> find_executable(const std::string& name, const std::string& search_path,

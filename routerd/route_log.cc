@@ -5,13 +5,20 @@
 namespace routerd {
 
 nlohmann::json to_json(const RouteRecord& record) {
-  return {{"serial", record.serial},         {"timeMs", record.time_ms},
-          {"job", record.job},               {"pid", record.pid},
-          {"uid", record.uid},               {"from", record.from},
-          {"to", record.to},                 {"program", record.program},
-          {"outcome", record.outcome},       {"rule", record.rule},
-          {"reason", record.reason},         {"latencyUs", record.latency_us},
-          {"blockedEnv", record.blocked_env}, {"refusedFds", record.refused_fds}};
+  return {{"serial", record.serial},
+          {"timeMs", record.time_ms},
+          {"job", record.job},
+          {"pid", record.pid},
+          {"uid", record.uid},
+          {"from", record.from},
+          {"to", record.to},
+          {"program", record.program},
+          {"outcome", record.outcome},
+          {"rule", record.rule},
+          {"reason", record.reason},
+          {"latencyUs", record.latency_us},
+          {"blockedEnv", record.blocked_env},
+          {"refusedFds", record.refused_fds}};
 }
 
 void RouteLog::add(RouteRecord record) {

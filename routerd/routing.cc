@@ -8,7 +8,8 @@ namespace routerd {
 
 const std::vector<KnownAgent>& known_agents() {
   static const std::vector<KnownAgent> agents = {
-      {"claude", "*/@anthropic-ai/claude-code*/*claude*",
+      {"claude",
+       "*/@anthropic-ai/claude-code*/*claude*",
        {".claude/shell-snapshots", ".claude/session-env"}},
       {"opencode", "*/opencode-*/bin/opencode", {}},
       {"gemini", "*/@google/gemini-cli/*", {}},
@@ -29,8 +30,8 @@ bool matches(std::string_view pattern, const std::string& path) {
 /// `#!` line hands over to the next one. Flags that bring code of their own disqualify.
 bool is_launcher_of(const std::string& script, const std::vector<std::string_view>& argv) {
   if (script.empty()) return false;
-  constexpr std::string_view kCodeFlags[] = {"-e", "-p", "-r", "-c", "-i", "-m", "--eval",
-                                             "--print", "--require", "--import", "--loader"};
+  constexpr std::string_view kCodeFlags[] = {
+      "-e", "-p", "-r", "-c", "-i", "-m", "--eval", "--print", "--require", "--import", "--loader"};
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string_view word = argv[i].substr(0, argv[i].find('='));
     if (argv[i] == script) return true;
@@ -70,9 +71,9 @@ std::optional<Decision> by_own_rules(const contexts::ContextSpec& from, const Ro
 }  // namespace
 
 bool is_shim(const std::string& script) {
-  constexpr std::string_view kShims[] = {"*/.pyenv/shims/*", "*/.rbenv/shims/*", "*/.asdf/shims/*",
-                                         "*/.local/share/mise/shims/*", "*/.volta/bin/*",
-                                         "*/.nodenv/shims/*"};
+  constexpr std::string_view kShims[] = {"*/.pyenv/shims/*", "*/.rbenv/shims/*",
+                                         "*/.asdf/shims/*",  "*/.local/share/mise/shims/*",
+                                         "*/.volta/bin/*",   "*/.nodenv/shims/*"};
   return std::any_of(std::begin(kShims), std::end(kShims),
                      [&script](std::string_view shim) { return matches(shim, script); });
 }

@@ -16,9 +16,8 @@ namespace {
 
 constexpr std::pair<Isolation, const char*> kIsolations[] = {
     {Isolation::secure, "secure"}, {Isolation::strict, "strict"}, {Isolation::none, "none"}};
-constexpr std::pair<RouteChild, const char*> kRouteChild[] = {{RouteChild::automatic, "auto"},
-                                                              {RouteChild::always, "always"},
-                                                              {RouteChild::never, "never"}};
+constexpr std::pair<RouteChild, const char*> kRouteChild[] = {
+    {RouteChild::automatic, "auto"}, {RouteChild::always, "always"}, {RouteChild::never, "never"}};
 
 template <class Enum, std::size_t N>
 std::string name_in(const std::pair<Enum, const char*> (&names)[N], Enum value) {
@@ -29,8 +28,8 @@ std::string name_in(const std::pair<Enum, const char*> (&names)[N], Enum value) 
 }
 
 template <class Enum, std::size_t N>
-base::Result<Enum> value_in(const std::pair<Enum, const char*> (&names)[N], const std::string& field,
-                            const std::string& text) {
+base::Result<Enum> value_in(const std::pair<Enum, const char*> (&names)[N],
+                            const std::string& field, const std::string& text) {
   std::string expected;
   for (const auto& [value, name] : names) {
     if (text == name) return value;
@@ -41,14 +40,17 @@ base::Result<Enum> value_in(const std::pair<Enum, const char*> (&names)[N], cons
 
 base::Result<void> apply_env(ContextSpec& spec, const json& env) {
   for (const auto& [name, value] : env.items()) {
-    if (name.empty() || name.find('=') != std::string::npos || name.find('\0') != std::string::npos) {
-      return base::failure("env name '" + name.substr(0, 64) + "'", EINVAL, "no '=', no NUL, not empty");
+    if (name.empty() || name.find('=') != std::string::npos ||
+        name.find('\0') != std::string::npos) {
+      return base::failure("env name '" + name.substr(0, 64) + "'", EINVAL,
+                           "no '=', no NUL, not empty");
     }
     std::erase_if(spec.env.pinned, [&name = name](const std::string& entry) {
       return entry.starts_with(name + "=");
     });
     if (value.is_null()) continue;
-    if (!value.is_string()) return base::failure("env " + name, EINVAL, "expected a string or null");
+    if (!value.is_string())
+      return base::failure("env " + name, EINVAL, "expected a string or null");
     spec.env.pinned.push_back(name + "=" + value.get<std::string>());
   }
   return {};
@@ -73,10 +75,11 @@ json to_json(const ContextSpec& spec) {
 
 base::Result<ContextSpec> spec_from_json(const json& body) {
   ContextSpec spec;
-  static const std::set<std::string> known = {"name",      "cwd",        "env",  "childContext",
-                                              "isolation", "routeChild", "user", "share", "hide"};
+  static const std::set<std::string> known = {
+      "name", "cwd", "env", "childContext", "isolation", "routeChild", "user", "share", "hide"};
   for (const auto& [key, value] : body.items()) {
-    if (!known.contains(key)) return base::failure("unknown field '" + key.substr(0, 64) + "'", EINVAL);
+    if (!known.contains(key))
+      return base::failure("unknown field '" + key.substr(0, 64) + "'", EINVAL);
   }
   spec.name = body.value("name", "");
   spec.cwd = body.value("cwd", "/workspace");

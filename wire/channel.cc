@@ -22,8 +22,8 @@ union ControlBuffer {
 void attach_fds(msghdr& message, ControlBuffer& control, std::span<const int> fds) {
   if (fds.empty()) return;
   message.msg_control = control.bytes;
-  message.msg_controllen = static_cast<decltype(message.msg_controllen)>(
-      CMSG_SPACE(fds.size_bytes()));
+  message.msg_controllen =
+      static_cast<decltype(message.msg_controllen)>(CMSG_SPACE(fds.size_bytes()));
   cmsghdr* header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
@@ -179,8 +179,8 @@ base::Result<base::UniqueFd> payload_memfd(std::string_view payload) {
 base::Result<std::string> read_payload(int memory, std::size_t length) {
   std::string payload(length, '\0');
   for (std::size_t have = 0; have < length;) {
-    const ssize_t n = ::pread(memory, payload.data() + have, length - have,
-                              static_cast<off_t>(have));
+    const ssize_t n =
+        ::pread(memory, payload.data() + have, length - have, static_cast<off_t>(have));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return base::failure("read a payload", n < 0 ? errno : EBADMSG);
     have += static_cast<std::size_t>(n);
@@ -205,10 +205,11 @@ base::Result<void> send_datagram(int socket, MessageType type, std::string_view 
     numbers.insert(numbers.begin(), memory.borrow());
     payload = {};
   }
-  const std::string header = encode_header({.length = length,
-                                            .type = type,
-                                            .version = kVersion,
-                                            .fd_count = static_cast<std::uint32_t>(numbers.size())});
+  const std::string header =
+      encode_header({.length = length,
+                     .type = type,
+                     .version = kVersion,
+                     .fd_count = static_cast<std::uint32_t>(numbers.size())});
   iovec vectors[2];
   ControlBuffer control;
   msghdr message{};

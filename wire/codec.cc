@@ -25,10 +25,8 @@ class Writer {
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   template <class T>
-    requires std::is_enum_v<T>
-  void bounded(const T& value, T) {
-    (*this)(static_cast<std::underlying_type_t<T>>(value));
-  }
+  requires std::is_enum_v<T>
+  void bounded(const T& value, T) { (*this)(static_cast<std::underlying_type_t<T>>(value)); }
   void operator()(const bool& value) { bytes_.push_back(value ? 1 : 0); }
   void operator()(const std::string& text) {
     (*this)(static_cast<std::uint32_t>(text.size()));
@@ -69,7 +67,7 @@ class Reader {
   }
   /// An enum whose largest value is `last`.
   template <class T>
-    requires std::is_enum_v<T>
+  requires std::is_enum_v<T>
   void bounded(T& value, T last) {
     std::underlying_type_t<T> number{};
     (*this)(number);
@@ -135,9 +133,7 @@ class Reader {
 template <class T, class M>
 concept Of = std::same_as<std::remove_const_t<T>, M>;
 
-void visit(auto& codec, Of<Rlimit> auto& m) {
-  codec(m.resource), codec(m.soft), codec(m.hard);
-}
+void visit(auto& codec, Of<Rlimit> auto& m) { codec(m.resource), codec(m.soft), codec(m.hard); }
 void visit(auto& codec, Of<Winsize> auto& m) {
   codec(m.rows), codec(m.columns), codec(m.x_pixels), codec(m.y_pixels);
 }
@@ -147,9 +143,7 @@ void visit(auto& codec, Of<ProcessState> auto& m) {
   codec(m.affinity), codec(m.rlimits);
   codec(m.session_leader), codec(m.group_leader), codec(m.no_new_privs);
 }
-void visit(auto& codec, Of<Credentials> auto& m) {
-  codec(m.uid), codec(m.gid), codec(m.groups);
-}
+void visit(auto& codec, Of<Credentials> auto& m) { codec(m.uid), codec(m.gid), codec(m.groups); }
 void visit(auto& codec, Of<ExecPolicy> auto& m) {
   codec(m.context), codec.bounded(m.env, EnvMode::context), codec(m.stdio_only), codec(m.launch);
   codec(m.time_limit_ms), codec(m.kill_grace_ms);
@@ -224,7 +218,7 @@ base::Result<Message> decode(std::string_view payload) {
   return message;
 }
 
-#define AIRLOCK_DEFINE(Message, name)                 \
+#define AIRLOCK_DEFINE(Message, name)                   \
   template std::string encode<Message>(const Message&); \
   template base::Result<Message> decode<Message>(std::string_view);
 AIRLOCK_MESSAGES(AIRLOCK_DEFINE)

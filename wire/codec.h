@@ -37,35 +37,35 @@ std::string encode_header(const Header& header);
 /// kMaxPassedFds.
 base::Result<Header> decode_header(std::string_view bytes);
 
-#define AIRLOCK_MESSAGES(X)                                                              \
-  X(ExecRequest, exec_request)                                                           \
-  X(Started, started)                                                                    \
-  X(Stopped, stopped)                                                                    \
-  X(Continued, continued)                                                                \
-  X(Exited, exited)                                                                      \
-  X(NotStarted, not_started)                                                             \
-  X(RunHere, run_here)                                                                   \
-  X(Signal, signal)                                                                      \
-  X(Resize, resize)                                                                      \
-  X(Setup, setup)                                                                        \
-  X(Ready, ready)                                                                        \
-  X(Spawn, spawn)                                                                        \
-  X(SpawnFds, spawn_fds)                                                                 \
-  X(ListJobs, list_jobs)                                                                 \
-  X(JobList, job_list)                                                                   \
-  X(SignalJob, signal_job)                                                               \
-  X(Control, control)                                                                    \
-  X(ControlReply, control_reply)                                                         \
-  X(Event, event)                                                                        \
-  X(Attach, attach)                                                                      \
-  X(Attached, attached)                                                                  \
+#define AIRLOCK_MESSAGES(X)      \
+  X(ExecRequest, exec_request)   \
+  X(Started, started)            \
+  X(Stopped, stopped)            \
+  X(Continued, continued)        \
+  X(Exited, exited)              \
+  X(NotStarted, not_started)     \
+  X(RunHere, run_here)           \
+  X(Signal, signal)              \
+  X(Resize, resize)              \
+  X(Setup, setup)                \
+  X(Ready, ready)                \
+  X(Spawn, spawn)                \
+  X(SpawnFds, spawn_fds)         \
+  X(ListJobs, list_jobs)         \
+  X(JobList, job_list)           \
+  X(SignalJob, signal_job)       \
+  X(Control, control)            \
+  X(ControlReply, control_reply) \
+  X(Event, event)                \
+  X(Attach, attach)              \
+  X(Attached, attached)          \
   X(Release, release)
 
-#define AIRLOCK_DECLARE(Message, name)                        \
-  template <>                                                 \
-  constexpr MessageType type_of<Message>() {                  \
-    return MessageType::name;                                 \
-  }                                                           \
+#define AIRLOCK_DECLARE(Message, name)                         \
+  template <>                                                  \
+  constexpr MessageType type_of<Message>() {                   \
+    return MessageType::name;                                  \
+  }                                                            \
   extern template std::string encode<Message>(const Message&); \
   extern template base::Result<Message> decode<Message>(std::string_view);
 AIRLOCK_MESSAGES(AIRLOCK_DECLARE)

@@ -27,7 +27,8 @@ base::Result<base::UniqueFd> connect_to(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket) return base::os_error("socket");
-  if (::connect(socket.borrow(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  if (::connect(socket.borrow(), reinterpret_cast<const sockaddr*>(&address), sizeof address) !=
+      0) {
     return base::os_error("connect " + path);
   }
   ucred peer{};

@@ -29,14 +29,14 @@ bool JobTable::is_full() const { return jobs_.size() >= wire::kMaxJobsPerContext
 Job& JobTable::add(std::unique_ptr<Job> job) { return *jobs_.emplace_back(std::move(job)); }
 
 Job* JobTable::find(std::uint64_t id) {
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [id](const auto& job) { return job->id == id; });
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [id](const auto& job) { return job->id == id; });
   return found == jobs_.end() ? nullptr : found->get();
 }
 
 Job* JobTable::find_pid(int pid) {
-  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [pid](const auto& job) { return job->pid == pid; });
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [pid](const auto& job) { return job->pid == pid; });
   return found == jobs_.end() ? nullptr : found->get();
 }
 

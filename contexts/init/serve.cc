@@ -29,14 +29,13 @@ wire::NotStarted explain(const Launch& launch) {
   const std::string reason = std::strerror(launch.error());
   switch (launch.failed_step()) {
     case SpawnStep::cwd:
-      refusal.message = "working directory " +
-                        (request.cwd.empty() ? "(deleted)" : request.cwd) +
+      refusal.message = "working directory " + (request.cwd.empty() ? "(deleted)" : request.cwd) +
                         " cannot be entered in the context: " + reason;
       break;
     case SpawnStep::exec:
       if (launch.error() == ENOENT) refusal.exit_code = kNotFound;
-      refusal.message = request.path + ": " +
-                        (launch.error() == ENOENT ? "not found in the context" : reason);
+      refusal.message =
+          request.path + ": " + (launch.error() == ENOENT ? "not found in the context" : reason);
       if (launch.error() == ENOEXEC) refusal.message += " (no '#!' line, or another machine's)";
       break;
     case SpawnStep::credentials:
@@ -224,9 +223,9 @@ class Spawner {
     if (job.launch && job.launch->error() != 0) {
       refuse(job, explain(*job.launch));
     } else {
-      tell(job, wire::Exited{status.raw(), microseconds(usage.ru_utime),
-                             microseconds(usage.ru_stime),
-                             static_cast<std::uint64_t>(usage.ru_maxrss), job.timed_out});
+      tell(job,
+           wire::Exited{status.raw(), microseconds(usage.ru_utime), microseconds(usage.ru_stime),
+                        static_cast<std::uint64_t>(usage.ru_maxrss), job.timed_out});
     }
     jobs_.remove(&job);
   }

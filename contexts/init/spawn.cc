@@ -90,8 +90,8 @@ void Launch::plan_placements() {
   }
   // A received descriptor may sit on another one's number.
   for (auto& placement : placements_) {
-    placement.must_move = std::any_of(
-        placements_.begin(), placements_.end(), [&placement](const Placement& other) {
+    placement.must_move =
+        std::any_of(placements_.begin(), placements_.end(), [&placement](const Placement& other) {
           return &other != &placement && other.target == placement.source;
         });
   }
@@ -180,8 +180,7 @@ void Launch::run_child() {
 long Launch::place_descriptors() {
   for (auto& placement : placements_) {
     if (!placement.must_move) continue;
-    const long moved =
-        call(SYS_fcntl, placement.source, F_DUPFD_CLOEXEC, highest_target_ + 1);
+    const long moved = call(SYS_fcntl, placement.source, F_DUPFD_CLOEXEC, highest_target_ + 1);
     if (moved < 0) return moved;
     placement.source = static_cast<int>(moved);
   }
@@ -239,7 +238,8 @@ long Launch::become_user() const {
   if (groups < 0 && (user.uid != uid || user.gid != gid)) return groups;
   if (const long set = call(SYS_setresgid, user.gid, user.gid, user.gid); set < 0) return set;
   if (const long set = call(SYS_setresuid, user.uid, user.uid, user.uid); set < 0) return set;
-  // A change of ids sets dumpable to fs.suid_dumpable (prctl(2)); until the exec this is our memory.
+  // A change of ids sets dumpable to fs.suid_dumpable (prctl(2)); until the exec this is our
+  // memory.
   return call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 }
 

@@ -175,16 +175,14 @@ int main(int argc, char** argv) {
     const timeval patience{wire::kAnswerDeadlineMs / 1000, 0};
     ::setsockopt(socket->borrow(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
-  auto sent = wire::send_frame(socket->borrow(), wire::MessageType::exec_request, payload,
-                               passed.numbers);
+  auto sent =
+      wire::send_frame(socket->borrow(), wire::MessageType::exec_request, payload, passed.numbers);
   if (!sent) {
     fail(passed.errors, kRefused, request.path + " was not started: " + sent.error().message());
   }
-  const auto outcome =
-      wire::attend(socket->borrow(), {.on_started = [](void* fds) {
-                                        static_cast<PassedFds*>(fds)->close_all();
-                                      },
-                                      .argument = &passed,
-                                      .already_sent = request.state.pending_signals});
+  const auto outcome = wire::attend(
+      socket->borrow(), {.on_started = [](void* fds) { static_cast<PassedFds*>(fds)->close_all(); },
+                         .argument = &passed,
+                         .already_sent = request.state.pending_signals});
   end_as(outcome, argv, passed.errors);
 }

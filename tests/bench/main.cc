@@ -138,9 +138,10 @@ void measure_daemon(const std::string& airlock) {
                     number(static_cast<double>(memory_kib(daemon, "Rss")) / 1024, 2) + " / " +
                         number(static_cast<double>(memory_kib(daemon, "Pss")) / 1024, 2),
                     "", "RSS ≤ 8"});
-  bench::print_row({"init + spawner of one context, PSS (MB)", "",
-                    number(static_cast<double>(context_pss_kib(user["context"]["initPid"])) / 1024, 2),
-                    "", "≤ 0.3"});
+  bench::print_row(
+      {"init + spawner of one context, PSS (MB)", "",
+       number(static_cast<double>(context_pss_kib(user["context"]["initPid"])) / 1024, 2), "",
+       "≤ 0.3"});
   socket->reset();
   run_command({airlock, "down"});
   run_command({"/bin/rm", "-rf", runtime});
@@ -156,7 +157,8 @@ int main(int argc, char** argv) {
   if (argc > 2 && std::string(argv[1]) == "--as-agent") {
     std::cout << "### Latency of one spawn and wait (us), " << rounds << " interleaved rounds\n\n";
     bench::measure_latency(rounds, bin + "/airlock-bench-noop");
-    std::cout << "\nBudget for /bin/true: at most 300 us more and 1.5×.\n\n### Parallel clients\n\n";
+    std::cout
+        << "\nBudget for /bin/true: at most 300 us more and 1.5×.\n\n### Parallel clients\n\n";
     bench::measure_clients(1.0);
     std::cout << "\nBudget at 16 clients: at least 0.65.\n";
     return 0;

@@ -89,7 +89,8 @@ void measure_latency(int rounds, const std::string& noop) {
 namespace {
 
 /// How many /bin/true `clients` processes start in `seconds`.
-double spawns_per_second(int clients, double seconds, void (*spawn)(const std::vector<std::string>&)) {
+double spawns_per_second(int clients, double seconds,
+                         void (*spawn)(const std::vector<std::string>&)) {
   auto* counts = static_cast<long*>(::mmap(nullptr, 64 * sizeof(long), PROT_READ | PROT_WRITE,
                                            MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   const double end = now_us() + seconds * 1e6;
