@@ -3,7 +3,10 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdint>
 
 namespace base {
 
@@ -15,11 +18,10 @@ void exit_like(WaitStatus status) {
     // no core at all.
     prctl(PR_SET_DUMPABLE, 0);
     ::signal(*signal, SIG_DFL);
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, *signal);
     kill(getpid(), *signal);
-    sigprocmask(SIG_UNBLOCK, &only, nullptr);
+    // Past libc, which would leave the real-time signals it uses itself blocked.
+    const std::uint64_t only = std::uint64_t{1} << (*signal - 1);
+    ::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &only, nullptr, sizeof only);
     _exit(128 + *signal);
   }
   _exit(status.exit_code().value_or(125));

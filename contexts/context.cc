@@ -28,7 +28,7 @@ namespace {
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77  // Linux 6.5, include/uapi/asm-generic/socket.h
 #endif
-constexpr unsigned long kPidfdGetPidNamespace = _IO(0xFF, 6);  // Linux 6.11, linux/pidfd.h
+constexpr unsigned long kPidfdGetPidNamespace = _IO(0xFF, 5);  // Linux 6.11, linux/pidfd.h
 
 }  // namespace
 

@@ -67,8 +67,9 @@ Result<RuntimeDir> RuntimeDir::make_private() {
     return base::failure("AIRLOCK_RUNTIME_PARENT=" + chosen, EACCES,
                          "expected a short path of a writable folder that is not mounted noexec");
   }
-  for (const auto& parent :
-       {chosen, std::string("/run"), environment_value("XDG_RUNTIME_DIR"), std::string("/tmp")}) {
+  std::vector<std::string> parents = {"/run", environment_value("XDG_RUNTIME_DIR"), "/tmp"};
+  if (!chosen.empty()) parents = {chosen};
+  for (const auto& parent : parents) {
     if (!is_usable_parent(parent)) continue;
     std::string root = parent + "/airlock-XXXXXX";
     if (::mkdtemp(root.data()) == nullptr) continue;

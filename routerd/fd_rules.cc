@@ -37,8 +37,9 @@ std::string refusal_of_file(int fd) {
 std::string refusal_of_anonymous(int fd) {
   const auto link = base::read_link("/proc/self/fd/" + std::to_string(fd));
   if (!link) return {};
-  constexpr std::array<std::string_view, 7> kRefused = {
-      "[eventpoll]", "[pidfd]", "[io_uring]", "bpf-", "[perf_event]", "[userfaultfd]", "[landlock"};
+  constexpr std::array<std::string_view, 8> kRefused = {
+      "[eventpoll]",  "[pidfd]",       "[io_uring]", "bpf-",
+      "[perf_event]", "[userfaultfd]", "[landlock",  "[fscontext]"};
   for (const auto kind : kRefused) {
     if (link->find(kind) != std::string::npos) return *link;
   }
@@ -52,6 +53,8 @@ std::string refusal_of(int fd) {
   if (::fstat(fd, &info) != 0) return "unreadable";
   if (S_ISDIR(info.st_mode)) return "a folder";
   if (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode)) return refusal_of_file(fd);
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags >= 0 && (flags & O_PATH) != 0) return "a path to no file";
   if ((info.st_mode & S_IFMT) == 0) return refusal_of_anonymous(fd);
   if (!S_ISSOCK(info.st_mode)) return {};
   int is_listening = 0;

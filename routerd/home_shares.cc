@@ -37,7 +37,9 @@ class Shares {
     std::sort(paths_.begin(), paths_.end());
     std::vector<std::string> outermost;
     for (auto& path : paths_) {
-      const bool is_inside = !outermost.empty() && (path + "/").starts_with(outermost.back() + "/");
+      const bool is_inside = std::any_of(
+          outermost.begin(), outermost.end(),
+          [&path](const std::string& outer) { return (path + "/").starts_with(outer + "/"); });
       if (!is_inside) outermost.push_back(std::move(path));
     }
     return outermost;

@@ -51,7 +51,7 @@ std::string variable(const contexts::Environment& env, std::string_view name) {
 
 void add_preload(contexts::Environment& env, const std::string& library) {
   const std::string others = variable(env, "LD_PRELOAD");
-  if (others.starts_with(library)) return;
+  if ((others + ":").starts_with(library + ":")) return;
   set_variable(env, "LD_PRELOAD", others.empty() ? library : library + ":" + others);
 }
 

@@ -29,12 +29,15 @@ constexpr std::size_t kLineLimit = 256;  // BINPRM_BUF_SIZE
 base::Result<std::string> find_executable(const std::string& name, const std::string& search_path,
                                           const std::string& cwd) {
   std::vector<std::string> candidates;
+  if (name.empty()) return base::failure("(no name)", ENOENT);
   if (name.find('/') != std::string::npos) {
     candidates.push_back(name.front() == '/' ? name : cwd + "/" + name);
   } else {
-    std::istringstream folders(search_path);
-    for (std::string folder; std::getline(folders, folder, ':');) {
+    for (std::size_t at = 0; at <= search_path.size();) {
+      const std::size_t end = std::min(search_path.find(':', at), search_path.size());
+      const std::string folder = search_path.substr(at, end - at);
       candidates.push_back((folder.empty() ? cwd : folder) + "/" + name);
+      at = end + 1;
     }
   }
   int error = ENOENT;
@@ -76,11 +79,20 @@ std::vector<std::string> shebang_words(const std::string& head) {
   return words;
 }
 
-/// The program `env [-S] [NAME=VALUE…] PROGRAM` of a `#!` line runs, or empty.
+std::string unquoted(std::string word) {
+  std::erase_if(word, [](char c) { return c == '\'' || c == '"'; });
+  return word;
+}
+
+/// The program that `env [OPTION…] [NAME=VALUE…] PROGRAM` of a `#!` line runs (env(1)), or empty.
 std::string program_of_env(const std::vector<std::string>& words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
-    const bool is_option = words[i].front() == '-' || words[i].find('=') != std::string::npos;
-    if (!is_option) return words[i];
+    std::string word = unquoted(words[i]);
+    if (word.starts_with("-S")) word.erase(0, 2);
+    if (word.empty()) continue;
+    const bool takes_word = word == "-u" || word == "-C" || word == "--unset" || word == "--chdir";
+    if (takes_word) ++i;
+    if (word.front() != '-' && word.find('=') == std::string::npos) return word;
   }
   return {};
 }

@@ -26,19 +26,32 @@ bool matches(std::string_view pattern, const std::string& path) {
   return !path.empty() && ::fnmatch(std::string(pattern).c_str(), path.c_str(), 0) == 0;
 }
 
+/// Interpreter flags that bring no code of their own; without a value or with `=VALUE`.
+bool is_harmless_flag(std::string_view flag) {
+  constexpr std::string_view kHarmless[] = {"--no-warnings",
+                                            "--disable-warning",
+                                            "--no-deprecation",
+                                            "--max-old-space-size",
+                                            "--enable-source-maps",
+                                            "--expose-gc",
+                                            "-u",
+                                            "-B",
+                                            "-E",
+                                            "-s",
+                                            "-I",
+                                            "-O",
+                                            "-OO"};
+  const auto name = flag.substr(0, flag.find('='));
+  return std::find(std::begin(kHarmless), std::end(kHarmless), name) != std::end(kHarmless);
+}
+
 /// `env SCRIPT`, `node [--flag…] SCRIPT …`: the interpreter that the kernel started for an agent's
-/// `#!` line hands over to the next one. Flags that bring code of their own disqualify.
+/// `#!` line hands over to the next one.
 bool is_launcher_of(const std::string& script, const std::vector<std::string_view>& argv) {
   if (script.empty()) return false;
-  constexpr std::string_view kCodeFlags[] = {
-      "-e", "-p", "-r", "-c", "-i", "-m", "--eval", "--print", "--require", "--import", "--loader"};
   for (std::size_t i = 1; i < argv.size(); ++i) {
-    const std::string_view word = argv[i].substr(0, argv[i].find('='));
     if (argv[i] == script) return true;
-    if (!word.starts_with('-')) return false;
-    if (std::find(std::begin(kCodeFlags), std::end(kCodeFlags), word) != std::end(kCodeFlags)) {
-      return false;
-    }
+    if (!is_harmless_flag(argv[i])) return false;
   }
   return false;
 }

@@ -39,6 +39,7 @@ base::Result<Enum> value_in(const std::pair<Enum, const char*> (&names)[N],
 }
 
 base::Result<void> apply_env(ContextSpec& spec, const json& env) {
+  if (!env.is_object()) return base::failure("env", EINVAL, "expected an object of strings");
   for (const auto& [name, value] : env.items()) {
     if (name.empty() || name.find('=') != std::string::npos ||
         name.find('\0') != std::string::npos) {

@@ -23,8 +23,10 @@ constexpr std::size_t kMaxInlinePayload = 60u << 10;
 /// Descriptors in one sendmsg(2): SCM_MAX_FD, include/net/scm.h.
 constexpr std::size_t kMaxFdsPerMessage = 253;
 
-/// Descriptors of one request.
-constexpr std::size_t kMaxPassedFds = 4096;
+/// Descriptors of one request. Each load of kMaxFdsPerMessage needs a byte to travel with, and the
+/// header alone must be enough of them.
+constexpr std::size_t kMaxPassedFds = 3000;
+static_assert(kMaxPassedFds <= kHeaderSize * kMaxFdsPerMessage);
 
 /// Longest single string of argv or env: MAX_ARG_STRLEN, include/uapi/linux/binfmts.h.
 constexpr std::size_t kMaxArgString = 131072;

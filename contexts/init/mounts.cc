@@ -60,11 +60,23 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-Result<void> make_folders(const std::string& root, const std::string& relative) {
+/// Owner and mode as `original` has them; in a user namespace there is only one owner.
+void own_like(const std::string& original, const std::string& copy) {
+  struct stat info {};
+  if (::stat(original.c_str(), &info) != 0) return;
+  (void)::lchown(copy.c_str(), info.st_uid, info.st_gid);
+  (void)::chmod(copy.c_str(), info.st_mode & 07777);
+}
+
+/// Creates the folders of `relative` below `root` as they are below `model`.
+Result<void> make_folders(const std::string& model, const std::string& root,
+                          const std::string& relative) {
   for (std::size_t at = 0; at != std::string::npos;) {
     at = relative.find('/', at + 1);
     const std::string folder = root + "/" + relative.substr(0, at);
-    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    if (::mkdir(folder.c_str(), 0755) == 0) {
+      own_like(model + "/" + relative.substr(0, at), folder);
+    } else if (errno != EEXIST) {
       return base::os_error("mkdir " + folder);
     }
   }
@@ -77,16 +89,18 @@ Result<void> share_one(const wire::Setup& setup, const std::string& path) {
   const std::string relative = path.substr(setup.home.size() + 1);
   const std::string target = setup.private_home + "/" + relative;
   if (is_directory(path)) {
-    auto made = make_folders(setup.private_home, relative);
+    auto made = make_folders(setup.home, setup.private_home, relative);
     return made ? mount_at(path.c_str(), target, nullptr, MS_BIND | MS_REC) : made;
   }
   if (const auto slash = relative.rfind('/'); slash != std::string::npos) {
-    auto made = make_folders(setup.private_home, relative.substr(0, slash));
+    auto made = make_folders(setup.home, setup.private_home, relative.substr(0, slash));
     if (!made) return made;
   }
   auto content = base::read_file(path, kMaxSharedFile);
   if (!content) return tl::unexpected<base::Error>(content.error());
-  return base::write_file(target, *content, 0600);
+  auto written = base::write_file(target, *content, 0600);
+  if (written) own_like(path, target);
+  return written;
 }
 
 /// HOME becomes a folder of the context's own; what both need is bound into it first.

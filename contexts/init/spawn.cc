@@ -230,6 +230,9 @@ void Launch::restore_limits() const {
 
 long Launch::become_user() const {
   const auto& user = request_.credentials;
+  // To setresuid(2) this id means "leave it as it is": as root.
+  constexpr std::uint32_t kNoId = ~std::uint32_t{0};
+  if (user.uid == kNoId || user.gid == kNoId) return -EINVAL;
   const auto uid = static_cast<std::uint32_t>(call(SYS_geteuid));
   const auto gid = static_cast<std::uint32_t>(call(SYS_getegid));
   if (user.uid == uid && user.gid == gid && user.groups.empty()) return 0;
