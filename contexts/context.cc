@@ -87,9 +87,6 @@ Result<void> Context::start_init(const Host& host) {
   if (!init) return tl::unexpected<base::Error>(init.error());
   init_pid_ = init->pid;
   init_pidfd_ = std::move(init->pidfd);
-  struct stat ns {};
-  ::stat(("/proc/" + std::to_string(init_pid_) + "/ns/pid").c_str(), &ns);
-  pid_namespace_ = ns.st_ino;
   return wire::send_datagram(channel_.borrow(), wire::MessageType::setup,
                              wire::encode(describe(host)));
 }
@@ -110,6 +107,13 @@ Result<void> Context::await_ready() {
   // The step's text names its errno already.
   if (answer->error != 0) return base::failure(answer->step, 0);
   lacks_ = answer->lacks.strings();
+  if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
+  // Not before: until its exec the init is a copy of this non-dumpable daemon, which an unprivileged
+  // one may not look into.
+  struct stat ns {};
+  const std::string link = "/proc/" + std::to_string(init_pid_) + "/ns/pid";
+  if (::stat(link.c_str(), &ns) != 0) return base::os_error("read " + link);
+  pid_namespace_ = ns.st_ino;
   return base::set_nonblocking(channel_.borrow(), true);
 }
 

@@ -63,10 +63,6 @@ std::string environment_value(const char* name) {
 
 Result<RuntimeDir> RuntimeDir::make_private() {
   const std::string chosen = environment_value("AIRLOCK_RUNTIME_PARENT");
-  if (!chosen.empty() && !is_usable_parent(chosen)) {
-    return base::failure("AIRLOCK_RUNTIME_PARENT=" + chosen, EACCES,
-                         "expected a short path of a writable folder that is not mounted noexec");
-  }
   std::vector<std::string> parents = {"/run", environment_value("XDG_RUNTIME_DIR"), "/tmp"};
   if (!chosen.empty()) parents = {chosen};
   for (const auto& parent : parents) {
@@ -78,17 +74,28 @@ Result<RuntimeDir> RuntimeDir::make_private() {
     if (!folders) return tl::unexpected<base::Error>(folders.error());
     return made;
   }
+  if (!chosen.empty()) {
+    return base::failure("AIRLOCK_RUNTIME_PARENT=" + chosen, EACCES,
+                         "expected a short path of a writable folder that is not mounted noexec");
+  }
   return base::failure("create a runtime folder", EACCES,
                        "none of /run, $XDG_RUNTIME_DIR and /tmp is writable and executable; "
                        "set AIRLOCK_RUNTIME_PARENT");
 }
 
 RuntimeDir::RuntimeDir(RuntimeDir&& other) noexcept
-    : root_(std::move(other.root_)), is_private_(std::exchange(other.is_private_, false)) {}
+    : root_(std::exchange(other.root_, {})), is_private_(std::exchange(other.is_private_, false)) {}
 
 RuntimeDir::~RuntimeDir() {
   std::error_code ignored;
-  if (is_private_) std::filesystem::remove_all(root_, ignored);
+  if (root_.empty()) return;  // moved from
+  if (is_private_) {
+    std::filesystem::remove_all(root_, ignored);
+  } else {
+    for (const char* folder : {"/view", "/home", "/root"}) {
+      std::filesystem::remove_all(root_ + folder, ignored);
+    }
+  }
 }
 
 namespace {
@@ -120,7 +127,10 @@ Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, uns
   const std::string folder = home(context);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
     return base::os_error("mkdir " + folder);
-  if (::chown(folder.c_str(), uid, gid) != 0) return base::os_error("chown " + folder);
+  // Only root can give it away, and nobody else has programs of other users.
+  if (::geteuid() == 0 && ::chown(folder.c_str(), uid, gid) != 0) {
+    return base::os_error("chown " + folder);
+  }
   return {};
 }
 

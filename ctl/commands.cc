@@ -20,7 +20,7 @@ namespace ctl {
 using nlohmann::json;
 
 int complain(const std::string& text, int code) {
-  std::cerr << "airlock: " << text << std::endl;
+  std::cerr << "airlock: " << printable(text) << std::endl;
   return code;
 }
 
@@ -94,6 +94,9 @@ int up(const Common& common, const DaemonOptions& options) {
   const std::string log =
       options.log_file.empty() ? common.runtime_dir + "/airlock.log" : options.log_file;
   auto pid = start_daemon(words, log);
+  if (!pid && pid.error().operation.empty()) {
+    return pid.error().code == kUsage ? kUsage : kRefused;
+  }
   if (!pid) return complain(pid.error().message(), kRefused);
   std::cerr << "airlock: serving " << common.runtime_dir << ", pid " << *pid << ", log " << log
             << "\n";
@@ -319,9 +322,16 @@ int doctor(const Common& common) {
   return is_isolated ? 0 : 1;
 }
 
-int config_check(const std::string& file) {
+int version(const Common& common) {
+  if (common.json) return print_json({{"version", AIRLOCK_VERSION}}), 0;
+  std::cout << AIRLOCK_VERSION << "\n";
+  return 0;
+}
+
+int config_check(const Common& common, const std::string& file) {
   const std::string program = daemon_program();
-  ::execl(program.c_str(), program.c_str(), "--check-config", file.c_str(), nullptr);
+  const char* format = common.json ? "--json" : nullptr;
+  ::execl(program.c_str(), program.c_str(), "--check-config", file.c_str(), format, nullptr);
   return complain(program + ": " + std::strerror(errno), 1);
 }
 

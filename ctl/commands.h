@@ -13,7 +13,8 @@ struct Common {
 
 struct RunOptions {
   std::string in = "platform";
-  std::string route_to = "user";
+  /// Empty: user, or where a running daemon routes.
+  std::string route_to;
   std::string env_file;
   std::vector<std::string> user_env;
   std::vector<std::string> share;
@@ -76,7 +77,8 @@ int route_explain(const Common& common, const std::string& context,
                   const std::vector<std::string>& command);
 int doctor(const Common& common);
 int info(const Common& common);
-int config_check(const std::string& file);
+int version(const Common& common);
+int config_check(const Common& common, const std::string& file);
 
 /// Says "airlock: TEXT" on stderr and returns `code`.
 int complain(const std::string& text, int code);

@@ -85,7 +85,9 @@ base::Result<pid_t> start_daemon(const std::vector<std::string>& options,
   writable.reset();
   char byte = 0;
   if (::read(readable.borrow(), &byte, 1) == 1) return pid;
-  return base::failure("the daemon did not start", 0, "its reason stands above");
+  int status = 0;
+  (void)::waitpid(*pid, &status, 0);
+  return base::failure({}, WIFEXITED(status) ? WEXITSTATUS(status) : 0);
 }
 
 }  // namespace ctl

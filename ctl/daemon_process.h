@@ -32,8 +32,9 @@ class EmbeddedDaemon {
   pid_t pid_;
 };
 
-/// Starts a daemon in the background and waits until it serves. The error is in its own words on
-/// stderr by then. `log_file` gets its output from then on.
+/// Starts a daemon in the background and waits until it serves. An error without an operation: the
+/// daemon has said on stderr why it did not start, and Error::code is its exit code. `log_file` gets
+/// its output from the start on.
 base::Result<pid_t> start_daemon(const std::vector<std::string>& options,
                                  const std::string& log_file);
 

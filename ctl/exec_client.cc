@@ -44,13 +44,15 @@ void give_up_fds(void* argument) {
 }  // namespace
 
 Ending run_request(int socket, const wire::ExecRequest& request, const std::vector<int>& fds) {
+  const std::uint64_t blocked_before = wire::hold_signals();
   auto sent = wire::send_message(socket, request, fds);
   if (!sent) {
     return {base::WaitStatus::from_exit_code(kRefused).raw(),
             request.path + " was not started: " + sent.error().message()};
   }
   auto passed = fds;
-  const auto outcome = wire::attend(socket, {.on_started = give_up_fds,
+  const auto outcome = wire::attend(socket, {.blocked_before = blocked_before,
+                                             .on_started = give_up_fds,
                                              .argument = &passed,
                                              .already_sent = request.state.pending_signals});
   if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {

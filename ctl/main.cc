@@ -1,6 +1,7 @@
 // airlock: the command line. Talks to airlock-routerd; runs no user code itself.
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <iostream>
 
@@ -21,8 +22,12 @@ struct CommandLine {
   ContextOptions context;
   JobOptions job;
   std::string name;
+  std::string caller = "platform";
   std::vector<std::string> words;
   bool follow = false;
+  /// What follows the first `--`; it is not CLI11's to look at.
+  std::vector<std::string> after_dashes;
+  bool has_dashes = false;
   std::function<int()> chosen;
 };
 
@@ -33,12 +38,28 @@ CLI::App* command(CLI::App& parent, CommandLine& line, const std::string& name,
   return added;
 }
 
+/// The first word that is no option of ours, or what follows `--`, begins somebody else's command
+/// line: nothing of it is read as an option.
+void take_command(CLI::App& parser, CommandLine& line, std::vector<std::string>& words,
+                  const std::string& what) {
+  parser.add_option("--runtime-dir", line.common.runtime_dir, "of the daemon");
+  parser.fallthrough(false);
+  parser.prefix_command();
+  parser.footer("Then: [--] " + what);
+  parser.parse_complete_callback([&parser, &line, &words, what] {
+    words = parser.remaining();
+    if (!words.empty() && words.front().starts_with('-')) throw CLI::ExtrasError({words.front()});
+    if (!words.empty() && line.has_dashes) words.emplace_back("--");
+    words.insert(words.end(), line.after_dashes.begin(), line.after_dashes.end());
+    if (words.empty()) throw CLI::RequiredError(what);
+  });
+}
+
 void add_run(CLI::App& app, CommandLine& line) {
   auto* run = command(app, line, "run", "Run an agent; what it starts runs in the user context",
                       [&line] { return ctl::run(line.common, line.run); });
   run->add_option("--in", line.run.in, "context of the agent")->capture_default_str();
-  run->add_option("--route-to", line.run.route_to, "context of its children")
-      ->capture_default_str();
+  run->add_option("--route-to", line.run.route_to, "context of its children (default: user)");
   run->add_option("--env-file", line.run.env_file, "NAME=value lines for the user context");
   run->add_option("--user-env", line.run.user_env, "NAME=value for the user context")
       ->allow_extra_args(false);
@@ -46,14 +67,13 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->allow_extra_args(false);
   run->add_option("--hide", line.run.hide, "folder that is empty in the user context")
       ->allow_extra_args(false);
-  run->add_option("--tier", line.run.tier, "use this tier: namespaces, userns or none");
+  run->add_option("--tier", line.run.tier, "use this tier: namespaces, userns or none")
+      ->check(CLI::IsMember({"namespaces", "userns", "uids", "landlock", "none"}));
   run->add_option("--route-log", line.run.route_log,
                   "write what ran where to this file (JSON lines)");
   run->add_flag("--development", line.run.development, "go on without isolation, with a warning");
   run->add_flag("--keep", line.run.keep, "leave the contexts running afterwards");
-  run->add_option("AGENT", line.run.command, "the agent and its arguments")->required();
-  run->prefix_command(false);
-  run->positionals_at_end(true);
+  take_command(*run, line, line.run.command, "AGENT [ARGS]");
 
   auto* exec = command(app, line, "exec", "Run a program in a context",
                        [&line] { return ctl::exec(line.common, line.exec); });
@@ -62,15 +82,15 @@ void add_run(CLI::App& app, CommandLine& line) {
   exec->add_option("-w,--cwd", line.exec.cwd, "working directory in the context");
   exec->add_option("--timeout", line.exec.timeout, "e.g. 500ms, 5s, 2m; then exit code 124");
   exec->add_flag("-i,--interactive", line.exec.interactive, "pass standard input");
-  exec->add_option("COMMAND", line.exec.command, "program and arguments")->required();
-  exec->positionals_at_end(true);
+  take_command(*exec, line, line.exec.command, "COMMAND [ARGS]");
 }
 
 void add_daemon(CLI::App& app, CommandLine& line) {
   auto* up = command(app, line, "up", "Start the daemon",
                      [&line] { return ctl::up(line.common, line.daemon); });
   up->add_option("--config", line.daemon.config, "configuration file");
-  up->add_option("--tier", line.daemon.tier, "use this tier");
+  up->add_option("--tier", line.daemon.tier, "use this tier")
+      ->check(CLI::IsMember({"namespaces", "userns", "uids", "landlock", "none"}));
   up->add_option("--log-file", line.daemon.log_file, "default: airlock.log in the runtime folder");
   up->add_flag("--development", line.daemon.development, "go on without isolation, with a warning");
   up->add_flag("--foreground", line.daemon.foreground, "do not detach; log to stderr");
@@ -82,7 +102,7 @@ void add_daemon(CLI::App& app, CommandLine& line) {
           [&line] { return ctl::doctor(line.common); });
   auto* config = app.add_subcommand("config", "The configuration file")->require_subcommand(1);
   auto* check = command(*config, line, "check", "Check a configuration file",
-                        [&line] { return ctl::config_check(line.name); });
+                        [&line] { return ctl::config_check(line.common, line.name); });
   check->add_option("FILE", line.name)->required();
 }
 
@@ -128,10 +148,20 @@ void add_jobs(CLI::App& app, CommandLine& line) {
   routes->add_flag("-f,--follow", line.follow, "go on with what comes");
   auto* route = app.add_subcommand("route", "Routing")->require_subcommand(1);
   auto* explain = command(*route, line, "explain", "What would happen to a program, and why",
-                          [&line] { return route_explain(line.common, line.name, line.words); });
-  explain->add_option("--in", line.name, "context of the caller")->default_val("platform");
-  explain->add_option("COMMAND", line.words)->required();
-  explain->positionals_at_end(true);
+                          [&line] { return route_explain(line.common, line.caller, line.words); });
+  explain->add_option("--in", line.caller, "context of the caller")->capture_default_str();
+  take_command(*explain, line, line.words, "COMMAND [ARGS]");
+}
+
+/// CLI11 takes the words of a vector from its end.
+std::vector<std::string> words_before_dashes(int argc, char** argv, CommandLine& line) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  const auto dashes = std::find(words.begin(), words.end(), "--");
+  line.has_dashes = dashes != words.end();
+  if (line.has_dashes) line.after_dashes.assign(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+  std::reverse(words.begin(), words.end());
+  return words;
 }
 
 }  // namespace
@@ -152,12 +182,9 @@ int main(int argc, char** argv) {
   add_daemon(app, line);
   add_contexts(app, line);
   add_jobs(app, line);
-  command(app, line, "version", "Show the version", [] {
-    std::cout << AIRLOCK_VERSION << "\n";
-    return 0;
-  });
+  command(app, line, "version", "Show the version", [&line] { return ctl::version(line.common); });
   try {
-    app.parse(argc, argv);
+    app.parse(words_before_dashes(argc, argv, line));
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
     return code == 0 ? 0 : kUsage;

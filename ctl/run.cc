@@ -58,10 +58,11 @@ base::Result<json> embed_request(const RunOptions& options) {
     }
     user_env.push_back(entry);
   }
-  return json{{"in", options.in},       {"routeTo", options.route_to},
-              {"userEnv", user_env},    {"share", options.share},
-              {"hide", options.hide},   {"agent", options.command.front()},
-              {"cwd", current_folder()}};
+  return json{
+      {"in", options.in},       {"routeTo", options.route_to.empty() ? "user" : options.route_to},
+      {"userEnv", user_env},    {"share", options.share},
+      {"hide", options.hide},   {"agent", options.command.front()},
+      {"cwd", current_folder()}};
 }
 
 void write_route_log(Client& client, const std::string& path) {
@@ -149,6 +150,16 @@ int run(const Common& common, const RunOptions& options) {
                         " would change contexts that others use: use 'airlock ctx set', or point "
                         "AIRLOCK_RUNTIME_DIR to a folder nobody serves",
                     kUsage);
+  }
+  if (!options.route_to.empty()) {
+    auto context = served->ask("ctx.inspect", {{"context", options.in}});
+    if (!context) return complain(context.error().message(), kRefused);
+    const std::string actual = (*context)["context"].value("childContext", "");
+    if (actual != options.route_to) {
+      return complain("context '" + options.in + "' routes to '" + actual + "', not to '" +
+                          options.route_to + "'; 'airlock ctx set' changes that for all its agents",
+                      kUsage);
+    }
   }
   end(run_in(common.runtime_dir, options, fds));
 }

@@ -1,5 +1,6 @@
 #include "routerd/control.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -193,6 +194,10 @@ void embed_contexts(const Ask& ask) {
 // The embedded daemon outlives the `airlock run` that started it.
 void keep(const Ask& ask) {
   ask.daemon.keep();
+  // Whoever waits for the end of our stderr waits for `airlock run`, not for us.
+  const base::UniqueFd log(::open((ask.daemon.runtime().root() + "/airlock.log").c_str(),
+                                  O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (log) ::dup2(log.borrow(), STDERR_FILENO);
   reply(ask.session, json::object());
 }
 

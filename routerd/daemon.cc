@@ -52,7 +52,7 @@ base::Result<void> Daemon::choose_tier() {
   tier_ = contexts::probe_tier(runtime_, options_.programs, tier_reasons_);
   if (contexts::is_isolated(tier_)) return {};
   std::string reasons;
-  for (const auto& reason : tier_reasons_) reasons += "\n  " + reason;
+  for (const auto& reason : tier_reasons_) reasons += "; " + reason;
   if (!options_.development) {
     return base::failure(
         "no tier that isolates is available", ENOTSUP,
@@ -109,7 +109,7 @@ void Daemon::run() {
     stop();
   });
   io_.run();
-  hosted_.clear();
+  while (!hosted_.empty()) (void)destroy(hosted_.begin()->first);
 }
 
 void Daemon::stop() { io_.stop(); }

@@ -33,7 +33,10 @@ base::Result<void> embed(Daemon& daemon, const nlohmann::json& body) {
   user.name = body.value("routeTo", "user");
   user.cwd = cwd;
   user.home = replaceable_home();
-  user.env.pinned = body.value("userEnv", std::vector<std::string>{});
+  for (const auto& entry : body.value("userEnv", std::vector<std::string>{})) {
+    const auto equals = std::min(entry.find('='), entry.size() - 1);
+    set_variable(user.env.pinned, entry.substr(0, equals), entry.substr(equals + 1));
+  }
   user.env.secrets = daemon.options().secrets;
   user.hide = body.value("hide", std::vector<std::string>{});
   if (!user.home.empty()) {

@@ -36,6 +36,7 @@ struct Arguments {
   int ready_fd = -1;
   bool development = false;
   bool doctor = false;
+  bool json = false;
 };
 
 // docs/SECURITY.md, "The daemon": no core, no tracer of the same user, nothing world-readable.
@@ -57,12 +58,22 @@ std::string programs_folder() {
 }
 
 int fail(const std::string& message) {
-  std::cerr << "airlock-routerd: " << message << "\n";
+  std::cerr << "airlock: " << message << "\n";
   return kCannotServe;
 }
 
-int check_config(const std::string& path) {
+int check_config(const std::string& path, bool as_json) {
   auto config = routerd::load_config(path);
+  if (as_json) {
+    nlohmann::json errors = nlohmann::json::array();
+    if (!config) {
+      for (const auto& error : config.error()) errors.push_back(error.render());
+    }
+    std::cout << nlohmann::json{{"ok", config.has_value()}, {"errors", errors}}.dump(
+                     2, ' ', false, nlohmann::json::error_handler_t::replace)
+              << "\n";
+    return config ? 0 : kUsage;
+  }
   if (config) {
     std::cout << path << ": ok, " << config->contexts.size() << " contexts\n";
     return 0;
@@ -109,7 +120,7 @@ int serve(const Arguments& arguments) {
   if (!arguments.config.empty()) {
     auto loaded = routerd::load_config(arguments.config);
     if (!loaded) {
-      for (const auto& error : loaded.error()) std::cerr << error.render() << "\n";
+      for (const auto& error : loaded.error()) std::cerr << "airlock: " << error.render() << "\n";
       return kUsage;
     }
     config = std::move(*loaded);
@@ -120,6 +131,11 @@ int serve(const Arguments& arguments) {
                                                               ? config.runtime_dir
                                                               : arguments.runtime_dir);
   if (!runtime) return fail(runtime.error().message());
+  if (!arguments.tier.empty() && !contexts::parse_tier(arguments.tier)) {
+    std::cerr << "airlock: tier '" << arguments.tier
+              << "': expected namespaces, userns, uids, landlock or none\n";
+    return kUsage;
+  }
   routerd::Daemon daemon(std::move(*runtime), {.programs = programs_folder(),
                                                .development = arguments.development,
                                                .is_embedded = is_embedded,
@@ -159,6 +175,7 @@ int main(int argc, char** argv) {
   app.add_option("--log-file", arguments.log_file, "append the log to this file once started");
   app.add_option("--ready-fd", arguments.ready_fd, "write a byte here once everything stands");
   app.add_flag("--development", arguments.development, "go on without isolation, with a warning");
+  app.add_flag("--json", arguments.json, "with --check-config: as JSON");
   app.add_flag("--doctor", arguments.doctor, "try every tier, print JSON and exit");
   try {
     app.parse(argc, argv);
@@ -171,7 +188,7 @@ int main(int argc, char** argv) {
   spdlog::set_default_logger(logger);
   spdlog::set_level(arguments.embedded_fd >= 0 ? spdlog::level::warn : spdlog::level::info);
   try {
-    if (!arguments.check_config.empty()) return check_config(arguments.check_config);
+    if (!arguments.check_config.empty()) return check_config(arguments.check_config, arguments.json);
     return arguments.doctor ? doctor() : serve(arguments);
   } catch (const std::exception& error) {
     return fail(error.what());

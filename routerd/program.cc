@@ -43,7 +43,10 @@ base::Result<std::string> find_executable(const std::string& name, const std::st
   int error = ENOENT;
   for (const auto& candidate : candidates) {
     struct stat info {};
-    if (::stat(candidate.c_str(), &info) != 0) continue;
+    if (::stat(candidate.c_str(), &info) != 0) {
+      if (errno != ENOENT && errno != ENOTDIR) error = errno;
+      continue;
+    }
     if (S_ISREG(info.st_mode) && ::access(candidate.c_str(), X_OK) == 0) return candidate;
     error = EACCES;
   }

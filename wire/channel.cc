@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -15,8 +16,8 @@ namespace {
 
 /// Room for the control message of kMaxFdsPerMessage descriptors.
 union ControlBuffer {
-  cmsghdr align;
   char bytes[CMSG_SPACE(kMaxFdsPerMessage * sizeof(int))];
+  cmsghdr align;
 };
 
 void attach_fds(msghdr& message, ControlBuffer& control, std::span<const int> fds) {
@@ -47,7 +48,9 @@ void adopt_fds(msghdr& message, std::vector<base::UniqueFd>& fds) {
 ssize_t send_retrying(int socket, const msghdr& message, int flags) {
   ssize_t sent = -1;
   do {
-    sent = ::sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+    // Past libc: musl's wrapper copies control messages into 1024 bytes, too few for 253 descriptors.
+    // The padding of its structures must be zero then; all are value-initialised.
+    sent = ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   return sent;
 }
@@ -84,7 +87,7 @@ base::Result<void> send_frame(int socket, MessageType type, std::string_view pay
     // While descriptors are left over, a single byte carries a full load of them.
     const std::size_t length = chunk.size() < fds.size() ? 1 : total - offset;
     iovec vectors[2];
-    ControlBuffer control;
+    ControlBuffer control{};
     msghdr message{};
     message.msg_iov = vectors;
     message.msg_iovlen = slice(vectors, header, payload, offset, length);
@@ -211,7 +214,7 @@ base::Result<void> send_datagram(int socket, MessageType type, std::string_view 
                      .version = kVersion,
                      .fd_count = static_cast<std::uint32_t>(numbers.size())});
   iovec vectors[2];
-  ControlBuffer control;
+  ControlBuffer control{};
   msghdr message{};
   message.msg_iov = vectors;
   message.msg_iovlen = slice(vectors, header, payload, 0, header.size() + payload.size());

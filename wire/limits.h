@@ -40,6 +40,9 @@ constexpr int kRequestDeadlineMs = 10'000;
 /// A stub gives up when nobody has answered its request for this long.
 constexpr int kAnswerDeadlineMs = 20'000;
 
+/// Signals that came before the program was started are held back for this long.
+constexpr int kPatienceMs = 1'000;
+
 /// Jobs that one context runs at the same time.
 constexpr std::size_t kMaxJobsPerContext = 8192;
 

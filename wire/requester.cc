@@ -109,6 +109,13 @@ ProcessState capture_process_state() {
   return state;
 }
 
+std::uint64_t hold_signals() {
+  const std::uint64_t all = ~std::uint64_t{0};
+  std::uint64_t before = 0;
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);
+  return before;
+}
+
 namespace {
 
 /// Forwards signals and mirrors stops while a program runs elsewhere.
@@ -118,25 +125,57 @@ class Attendant {
       : socket_(socket), options_(options), already_sent_(options.already_sent) {}
 
   Outcome run() {
+    open_signals();
+    int waited_ms = 0;
     for (;;) {
+      const bool is_impatient = !started_ && has_held_signal_;
       pollfd watched[2] = {{socket_, POLLIN, 0}, {signals_.borrow(), POLLIN, 0}};
-      const int ready = ::poll(watched, started_ ? 2 : 1, started_ ? -1 : kAnswerDeadlineMs);
+      const int limit = is_impatient ? kPatienceMs : kAnswerDeadlineMs;
+      const int ready = ::poll(watched, is_impatient ? 1 : 2, started_ ? -1 : limit);
       if (ready < 0 && errno == EINTR) continue;
-      if (ready == 0) return Lost{false, "no answer from the daemon"};
-      if (started_ && watched[1].revents != 0) forward_signals();
-      if (watched[0].revents == 0) continue;
-      auto frame = receiver_.receive(socket_);
-      if (!frame) return Lost{started_, frame.error().message()};
-      if (!*frame) continue;
-      if (auto outcome = take(**frame)) return std::move(*outcome);
+      if (ready == 0) {
+        waited_ms += limit;
+        if (waited_ms >= kAnswerDeadlineMs) return Lost{false, "no answer from the daemon"};
+        let_signals_act();
+        continue;
+      }
+      if (watched[0].revents != 0) {
+        if (auto outcome = receive()) return std::move(*outcome);
+      } else if (started_) {
+        forward_signals();
+      } else {
+        has_held_signal_ = true;
+      }
     }
   }
 
  private:
+  // Past libc, which keeps the first real-time signals to itself; here they are the program's.
+  static constexpr std::uint64_t kAllSignals = ~std::uint64_t{0};
+
+  void open_signals() {
+    (void)hold_signals();  // for a caller that has not
+    signals_.reset(static_cast<int>(::syscall(SYS_signalfd4, -1, &kAllSignals, sizeof kAllSignals,
+                                              SFD_CLOEXEC | SFD_NONBLOCK)));
+  }
+
+  void let_signals_act() {
+    const std::uint64_t before = options_.blocked_before;
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+    (void)hold_signals();
+    has_held_signal_ = false;
+  }
+
+  std::optional<Outcome> receive() {
+    auto frame = receiver_.receive(socket_);
+    if (!frame) return Lost{started_, frame.error().message()};
+    return *frame ? take(**frame) : std::nullopt;
+  }
+
   std::optional<Outcome> take(const Frame& frame) {
     switch (frame.type) {
       case MessageType::started:
-        begin_forwarding();
+        program_started();
         return {};
       case MessageType::stopped:
         if (auto stopped = decode<Stopped>(frame.payload)) mirror_stop(stopped->signal);
@@ -161,16 +200,11 @@ class Attendant {
     return Outcome(std::move(*message));
   }
 
-  // From here on every signal is somebody's word to the program, not to us.
-  void begin_forwarding() {
+  void program_started() {
     if (started_) return;
     started_ = true;
-    // Past libc, which keeps the first real-time signals to itself; here they are the program's.
-    const std::uint64_t all = ~std::uint64_t{0};
-    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, sizeof all);
-    signals_.reset(static_cast<int>(
-        ::syscall(SYS_signalfd4, -1, &all, sizeof all, SFD_CLOEXEC | SFD_NONBLOCK)));
     if (options_.on_started != nullptr) options_.on_started(options_.argument);
+    forward_signals();
   }
 
   void forward_signals() {
@@ -204,6 +238,7 @@ class Attendant {
   base::UniqueFd signals_;
   std::uint64_t already_sent_;
   bool started_ = false;
+  bool has_held_signal_ = false;
 };
 
 }  // namespace

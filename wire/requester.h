@@ -30,7 +30,13 @@ struct Lost {
 
 using Outcome = std::variant<Exited, NotStarted, RunHere, Lost>;
 
+/// Blocks every signal and returns those that were blocked before (bit N-1). Called before the
+/// request is sent, so that no signal meant for the program ends its requester.
+std::uint64_t hold_signals();
+
 struct AttendOptions {
+  /// What hold_signals() returned.
+  std::uint64_t blocked_before = 0;
   /// Called once the program runs; the caller closes its copies of the passed descriptors here.
   void (*on_started)(void*) = nullptr;
   void* argument = nullptr;
@@ -42,8 +48,9 @@ struct AttendOptions {
 };
 
 /// Waits for the end of the program that was requested on `socket` and meanwhile forwards every
-/// signal this process gets. Until the program runs signals have their own effect: a killed
-/// requester is a cancelled request. Blocks; gives up after kAnswerDeadlineMs without an answer.
+/// signal this process gets. Signals before the program runs are kept for it; if kPatienceMs later
+/// it still does not run they have their own effect, so that a router that hangs cannot make its
+/// requesters unkillable. Blocks; gives up after kAnswerDeadlineMs without an answer.
 Outcome attend(int socket, const AttendOptions& options);
 
 }  // namespace wire

@@ -7,9 +7,11 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -113,7 +115,8 @@ wire::ExecRequest describe(int argc, char** argv, const std::vector<int>& fds) {
 }
 
 /// The agent's own re-exec: becomes the program, with the environment entries the router added.
-[[noreturn]] void run_here(const ErrorOutput& errors, char** argv, const wire::RunHere& order) {
+[[noreturn]] void run_here(const ErrorOutput& errors, char** argv, const wire::RunHere& order,
+                           std::uint64_t blocked) {
   std::vector<std::string> added = order.env.strings();
   std::vector<char*> env;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -125,6 +128,7 @@ wire::ExecRequest describe(int argc, char** argv, const std::vector<int>& fds) {
   }
   for (auto& extra : added) env.push_back(extra.data());
   env.push_back(nullptr);
+  ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, nullptr, sizeof blocked);
   ::execve(order.path.c_str(), argv + kFirstArgument, env.data());
   const int error = errno;
   fail(errors, error == ENOENT ? 127 : kRefused, order.path + ": " + std::strerror(error));
@@ -137,14 +141,16 @@ base::Result<base::UniqueFd> connect_to_router(const std::string& folder) {
   return socket;
 }
 
-[[noreturn]] void end_as(const wire::Outcome& outcome, char** argv, const ErrorOutput& errors) {
+[[noreturn]] void end_as(const wire::Outcome& outcome, char** argv, const ErrorOutput& errors,
+                         std::uint64_t blocked) {
   if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {
     base::exit_like(base::WaitStatus(exited->wait_status));
   }
   if (const auto* refusal = std::get_if<wire::NotStarted>(&outcome)) {
     fail(errors, refusal->exit_code, refusal->message);
   }
-  if (const auto* here = std::get_if<wire::RunHere>(&outcome)) run_here(errors, argv, *here);
+  if (const auto* here = std::get_if<wire::RunHere>(&outcome))
+    run_here(errors, argv, *here, blocked);
   const auto& lost = std::get<wire::Lost>(outcome);
   const std::string name = argv[kFirstArgument - 1];
   if (lost.started) {
@@ -166,6 +172,7 @@ int main(int argc, char** argv) {
   // All is ready before the connection: a router that is woken by it finds the request there.
   const auto request = describe(argc, argv, passed.numbers);
   const std::string payload = wire::encode(request);
+  const std::uint64_t blocked_before = wire::hold_signals();
   const auto socket = connect_to_router(own_folder());
   if (!socket) {
     fail(passed.errors, kRefused,
@@ -181,8 +188,9 @@ int main(int argc, char** argv) {
     fail(passed.errors, kRefused, request.path + " was not started: " + sent.error().message());
   }
   const auto outcome = wire::attend(
-      socket->borrow(), {.on_started = [](void* fds) { static_cast<PassedFds*>(fds)->close_all(); },
+      socket->borrow(), {.blocked_before = blocked_before,
+                         .on_started = [](void* fds) { static_cast<PassedFds*>(fds)->close_all(); },
                          .argument = &passed,
                          .already_sent = request.state.pending_signals});
-  end_as(outcome, argv, passed.errors);
+  end_as(outcome, argv, passed.errors, blocked_before);
 }

@@ -25,7 +25,7 @@ class Usage(Case):
                           ['kill', 'user', 'all'], ['route', 'explain', 'ls'], ['down']):
             with self.subTest(arguments=arguments):
                 self.expect_error(self.airlock(*arguments), 1, self.runtime)
-        self.expect_error(self.airlock('exec', '--', 'user', 'true'), REFUSED, self.runtime, 'airlock up')
+        self.expect_error(self.airlock('exec', 'user', '--', 'true'), REFUSED, self.runtime, 'airlock up')
 
     def test_contexts_of_run(self):
         for options, fragment in ((['--in', 'B d'], "'B d'"), (['--route-to', 'control'], "'control'"),
@@ -188,9 +188,8 @@ class Config(Case):
                 self.assertRegex(checked.err, r'^\S+:\d+:\d+: ')
                 self.assertIn(fragment, checked.err)
                 started = self.airlock('up', '--config', file)
-                self.assertEqual((started.status, started.out), (REFUSED, ''), started.err)
-                self.assertTrue(started.err.startswith(checked.err), started.err)
-                self.assertRegex(started.err.splitlines()[-1], '^airlock: ')
+                self.assertEqual((started.status, started.out), (USAGE, ''), started.err)
+                self.assertEqual(started.err, checked.err)
                 self.assertFalse(os.path.exists(self.runtime), 'no runtime folder')
 
     def test_all_errors_at_once(self):
@@ -259,7 +258,7 @@ class RuntimeFolder(Case):
         for parent in (file, '/nonexistent', '/proc', '/' + 'x' * 100):
             with self.subTest(parent=parent):
                 ended = self.airlock('run', '--', 'true', env={'AIRLOCK_RUNTIME_PARENT': parent})
-                self.expect_error(ended, REFUSED, parent)
+                self.expect_error(ended, REFUSED, 'AIRLOCK_RUNTIME_PARENT')
 
     def test_runtime_dir_of_run_is_a_file(self):
         # Nobody can serve there: as if nobody did.
@@ -317,11 +316,14 @@ class Privileges(Case):
 
     def test_a_person_with_user_namespaces(self):
         """The control: with user namespaces it works, in tier userns."""
-        ended = self.as_user('run', '--user-env', 'ROUTE_MARK=user', '--', 'bash', '-c',
-                             'sh -c "readlink /proc/self/ns/pid; echo [\\$PLATFORM_KEY] \\$ROUTE_MARK; id -u"; exit 5')
-        self.assertEqual((ended.status, ended.err), (5, ''))
-        self.assertEqual(ended.out.splitlines()[1:], ['[] user', '65534'])
-        self.assertNotEqual(ended.out.splitlines()[0], f'pid:[{namespace()}]')
+        # Some rounds: the daemon, non-dumpable and without privilege, must know the namespaces of its
+        # contexts whatever the init has done so far.
+        for _ in range(8):
+            ended = self.as_user('run', '--user-env', 'ROUTE_MARK=user', '--', 'bash', '-c',
+                                 'sh -c "readlink /proc/self/ns/pid; echo [\\$PLATFORM_KEY] \\$ROUTE_MARK; id -u"; exit 5')
+            self.assertEqual((ended.status, ended.err), (5, ''))
+            self.assertEqual(ended.out.splitlines()[1:], ['[] user', '65534'])
+            self.assertNotEqual(ended.out.splitlines()[0], f'pid:[{namespace()}]')
 
     def test_a_person_whose_home_is_not_their_own(self):
         # As in containers run with another uid: HOME is root's.

@@ -25,7 +25,7 @@ class Daemon(Case):
         self.assertEqual([c['name'] for c in self.ask('ctx', 'ls')], ['platform', 'user'])
         inits = [self.ask('ctx', 'inspect', name)['initPid'] for name in ('platform', 'user')]
         self.assertTrue(all(os.path.exists(f'/proc/{init}') for init in inits), 'control: inits run')
-        job = self.start([AIRLOCK, 'exec', '--', 'user', 'sleep', '1000'])
+        job = self.start([AIRLOCK, 'exec', 'user', '--', 'sleep', '1000'])
         eventually(lambda: self.ask('ps', 'user'), 'the job runs')
         down = self.airlock('down')
         self.assertEqual((down.status, down.out, down.err), (0, '', ''))
@@ -105,9 +105,9 @@ class Contexts(Case):
         self.up()
         for good in ('a', 'a' * 32, 'a-b_9'):
             self.assertEqual(self.airlock('ctx', 'create', good).status, 0, good)
-        for bad in ('', 'A', '9a', 'a' * 33, 'a b', 'a/b', '..', 'ä', 'a\nb', 'control', '-'):
+        for bad in ('', 'A', '9a', 'a' * 33, 'a b', 'a/b', '..', 'ä', 'a\nb', 'control'):
             with self.subTest(name=bad):
-                refused = self.airlock('ctx', 'create', '--', bad)
+                refused = self.airlock('ctx', 'create', bad)
                 self.assertIn(refused.status, (1, USAGE))
                 self.expect_error(refused, refused.status, 'context name')
         self.expect_error(self.airlock('ctx', 'create', 'a'), 1, "context 'a'", 'File exists')
@@ -193,7 +193,7 @@ class Exec(Case):
 
     def test_signals_are_forwarded(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
-            client = self.start([AIRLOCK, 'exec', '--', 'user', 'sh', '-c', self.TRAP % number])
+            client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', self.TRAP % number])
             self.assertEqual(client.stdout.readline(), b'ready\n')
             eventually(lambda: signals_are_blocked(client.pid), 'the client forwards')
             client.send_signal(number)
@@ -205,7 +205,7 @@ class Exec(Case):
         # rounds, since the window is short.
         ends = []
         for _ in range(40):
-            client = self.start([AIRLOCK, 'exec', '--', 'user', 'sh', '-c', self.TRAP % signal.SIGTERM])
+            client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', self.TRAP % signal.SIGTERM])
             self.assertEqual(client.stdout.readline(), b'ready\n')
             client.terminate()
             ends.append(self.finish(client).status)
@@ -223,7 +223,7 @@ print([once() for _ in range(40)])
         self.assertEqual(self.airlock('run', '--', '/usr/bin/python3', '-c', agent).out, f'{[9] * 40}\n', 'routed')
 
     def test_client_killed(self):
-        client = self.start([AIRLOCK, 'exec', '--', 'user', 'sh', '-c', 'echo ready; exec sleep 1000'])
+        client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', 'echo ready; exec sleep 1000'])
         client.stdout.readline()
         self.assertEqual(len(self.ask('ps', 'user')), 1, 'control: it runs')
         client.kill()
@@ -233,7 +233,7 @@ print([once() for _ in range(40)])
         space = self.namespace_of('user')
         idle = set(members(space))
         for script in ('echo $$; exec sleep 1000', 'trap "" TERM; echo $$; while :; do sleep 1000; done'):
-            client = self.start([AIRLOCK, 'exec', '--timeout', '400ms', '--', 'user', 'sh', '-c', script])
+            client = self.start([AIRLOCK, 'exec', 'user', '--timeout', '400ms', '--', 'sh', '-c', script])
             inner = int(client.stdout.readline())
             victim = pid_of(inner, space)
             self.assertIsNotNone(victim, 'control: it runs')
@@ -268,7 +268,7 @@ class Jobs(Case):
         self.up()
         jobs = {}
         for name, marker in (('user', '1001'), ('platform', '1002'), ('user', '1003')):
-            jobs[marker] = self.start([AIRLOCK, 'exec', '--', name, 'sleep', marker])
+            jobs[marker] = self.start([AIRLOCK, 'exec', name, '--', 'sleep', marker])
         of_user = lambda: self.ask('ps', 'user')
         listed = eventually(lambda: len(of_user()) == 2 and of_user(), 'two jobs in user')
         eventually(lambda: self.ask('ps', 'platform'), 'and one in platform')
@@ -294,7 +294,7 @@ class Jobs(Case):
 
     def test_kill_reaches_the_group(self):
         self.up()
-        job = self.start([AIRLOCK, 'exec', '--', 'user', 'sh', '-c', 'sleep 1000 & sleep 1000 & echo ready; wait'])
+        job = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', 'sleep 1000 & sleep 1000 & echo ready; wait'])
         job.stdout.readline()
         space = self.namespace_of('user')
         sleeps = [pid for pid in members(space) if 'sleep 1000' in command_line(pid)]

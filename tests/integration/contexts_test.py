@@ -255,7 +255,7 @@ class Separation(Case):
         self.up()
         for name in ('a', 'b'):
             self.assertEqual(self.airlock('ctx', 'create', name, '-w', '/').status, 0)
-        self.job = self.start([AIRLOCK, 'exec', '--', 'a', 'sh', '-c', 'echo $$; exec sleep 987654'])
+        self.job = self.start([AIRLOCK, 'exec', 'a', '--', 'sh', '-c', 'echo $$; exec sleep 987654'])
         self.inner = int(self.job.stdout.readline())
         self.victim = pid_of(self.inner, self.namespace_of('a'))
 
@@ -352,7 +352,7 @@ class Destroy(Case):
         double_fork = self.write('double.py', DOUBLE_FORK)
         for i in range(5):
             self.assertEqual(self.exec_in('c', '/usr/bin/python3', double_fork, f'{self.work}/pid{i}').status, 0)
-        running = [self.start([AIRLOCK, 'exec', '--', 'c', 'sh', '-c', 'trap "" TERM HUP INT; echo; while :; do sleep 1000; done'])
+        running = [self.start([AIRLOCK, 'exec', 'c', '--', 'sh', '-c', 'trap "" TERM HUP INT; echo; while :; do sleep 1000; done'])
                    for _ in range(3)]
         for each in running:
             each.stdout.readline()

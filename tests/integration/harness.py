@@ -105,9 +105,9 @@ def is_running(pid):
 
 
 def members(inode):
-    """Running processes of a PID namespace, seen from outside."""
-    return [pid for pid, process in processes().items()
-            if process.state != 'Z' and namespace(pid) == inode]
+    """Our processes that run in a PID namespace, seen from outside. Ours only: the kernel gives the inode
+    of a namespace that has ended to the next one, which may be another test's."""
+    return [pid for pid in descendants(os.getpid()) if namespace(pid) == inode]
 
 
 def runs_program(pid, program):
@@ -245,7 +245,7 @@ class Case(unittest.TestCase):
         return json.loads(answer.out)
 
     def exec_in(self, context, *command, options=(), **run_options):
-        return self.airlock('exec', *options, '--', context, *command, **run_options)
+        return self.airlock('exec', context, *options, '--', *command, **run_options)
 
     def namespace_of(self, context):
         return self.ask('ctx', 'inspect', context)['pidNamespace']

@@ -14,4 +14,21 @@ inline bool lacks_root() {
   return true;
 }
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define AIRLOCK_TSAN 1
+#endif
+#endif
+
+/// True, and a warning, under ThreadSanitizer: its runtime has a thread, and so glibc handlers for
+/// its own signals 32 and 33.
+inline bool lacks_libc_signals() {
+#ifdef AIRLOCK_TSAN
+  WARN("not run: signals 32 and 33 are glibc's under ThreadSanitizer");
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace support

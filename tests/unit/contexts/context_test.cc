@@ -115,6 +115,22 @@ TEST_CASE("a double-forked process of its own session dies with its context", "[
   support::await_end_of_file(haunted.pipe.read.borrow());
 }
 
+// Waits for kDestroyDeadlineMs, so it is run by name only.
+TEST_CASE("a context whose spawner is stopped ends all the same", "[.][slow][contexts][!mayfail]") {
+  auto pipe = support::make_pipe();
+  TestContext context(Tier::none);
+  auto job = context.start(TestContext::shell("kill -STOP $PPID; exec sleep 1000"),
+                           {{pipe.write.borrow(), 3}});
+  pipe.write.reset();
+  const pid_t pid = job.expect<wire::Started>().pid;
+  CHECK_FALSE(support::await_readable(pipe.read.borrow(), 200));
+  const auto destroyed = context->destroy();
+  const bool is_gone = support::await_readable(pipe.read.borrow(), 1000);
+  if (!is_gone) ::kill(pid, SIGKILL);
+  CHECK(is_gone == (destroyed.survivors == 0));
+  CHECK(is_gone);
+}
+
 TEST_CASE("a stopped process dies with its context", "[contexts][root]") {
   const Tier tier = GENERATE(Tier::namespaces, Tier::none);
   if (support::lacks_root()) return;

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -12,6 +13,7 @@
 #include "tests/support/context_client.h"
 #include "tests/support/fd_leak_check.h"
 #include "tests/support/fds.h"
+#include "tests/support/requires.h"
 #include "wire/channel.h"
 #include "wire/limits.h"
 #include "wire/requester.h"
@@ -35,8 +37,8 @@ std::string text_of(const wire::Outcome& outcome) {
       outcome);
 }
 
-/// A requester in a process of its own. It writes 's' to its pipe when on_started is called, and
-/// at the end the outcome.
+/// A requester in a process of its own. It writes 'h' to its pipe when it holds its signals, 's'
+/// when on_started is called, and at the end the outcome.
 class Requester {
  public:
   explicit Requester(wire::AttendOptions options = {})
@@ -49,11 +51,14 @@ class Requester {
             (void)base::write_all(static_cast<support::Pipe*>(pipe)->write.borrow(), "s");
           };
           options.argument = &pipe_;
+          options.blocked_before = wire::hold_signals();
+          (void)base::write_all(pipe_.write.borrow(), "h");
           const auto outcome = wire::attend(pair_.theirs.borrow(), options);
           return base::write_all(pipe_.write.borrow(), text_of(outcome)) ? 0 : 1;
         }) {
     pair_.theirs.reset();
     pipe_.write.reset();
+    REQUIRE(support::read_byte(pipe_.read.borrow()) == 'h');
   }
 
   support::Child& process() { return child_; }
@@ -154,6 +159,7 @@ TEST_CASE("attend forwards every kind of signal to the group", "[wire]") {
   const int signal = GENERATE(SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGWINCH, SIGCONT, SIGSEGV,
                               32, 33, SIGRTMIN, SIGRTMAX);
   CAPTURE(signal);
+  if ((signal == 32 || signal == 33) && support::lacks_libc_signals()) return;
   Requester requester;
   requester.start();
   requester.process().kill(signal);
@@ -176,10 +182,39 @@ TEST_CASE("a signal that travelled in the request is not forwarded again", "[wir
   CHECK(requester.outcome() == "exited 0");
 }
 
-TEST_CASE("a signal before the start ends the requester as ever", "[wire]") {
+TEST_CASE("a signal before the start is kept for the program", "[wire]") {
+  Requester requester;
+  requester.process().kill(SIGTERM);
+  requester.start();
+  CHECK(requester.next_signal().signal == SIGTERM);
+  requester.send(wire::Exited{SIGTERM, 0, 0, 0, false});
+  CHECK(requester.outcome() == "exited 15");
+}
+
+TEST_CASE("a signal before the start does not hide that nothing was started", "[wire]") {
+  Requester requester;
+  requester.process().kill(SIGTERM);
+  requester.send(wire::NotStarted{127, ENOENT, "x: not found"});
+  CHECK(requester.outcome() == "not started 127 x: not found");
+}
+
+TEST_CASE("a router that says nothing cannot make its requesters unkillable", "[wire]") {
   Requester requester;
   requester.process().kill(SIGTERM);
   CHECK(requester.process().wait().term_signal() == SIGTERM);
+}
+
+TEST_CASE("hold_signals blocks all signals and tells which were blocked", "[wire]") {
+  const std::string text = support::text_of_child([]() -> std::string {
+    const std::uint64_t some = std::uint64_t{1} << (SIGUSR1 - 1);
+    ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &some, nullptr, sizeof some);
+    if (wire::hold_signals() != some) return "not what was blocked";
+    // SIGKILL and SIGSTOP cannot be.
+    constexpr std::uint64_t kNever = std::uint64_t{1} << (SIGKILL - 1) | std::uint64_t{1}
+                                                                             << (SIGSTOP - 1);
+    return wire::hold_signals() == ~kNever ? "all" : "not all";
+  });
+  CHECK(text == "all");
 }
 
 TEST_CASE("attend stops when the program stops, and both go on together", "[wire]") {
