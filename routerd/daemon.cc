@@ -176,6 +176,8 @@ base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
   if (node.empty()) {
     return base::failure("context '" + name + "'", ENOENT, "'airlock ctx ls' lists them");
   }
+  // Another context of this name may want another filter.
+  for (const auto& [other, each] : hosted_) each->filters.clear();
   HostedContext& hosted = *node.mapped();
   hosted.router.reset();
   hosted.handover.reset();

@@ -116,7 +116,7 @@ TEST_CASE("a double-forked process of its own session dies with its context", "[
 }
 
 // Waits for kDestroyDeadlineMs, so it is run by name only.
-TEST_CASE("a context whose spawner is stopped ends all the same", "[.][slow][contexts][!mayfail]") {
+TEST_CASE("a context whose spawner is stopped ends all the same", "[.][slow][contexts]") {
   auto pipe = support::make_pipe();
   TestContext context(Tier::none);
   auto job = context.start(TestContext::shell("kill -STOP $PPID; exec sleep 1000"),

@@ -120,7 +120,7 @@ TEST_CASE("a tier that is asked for is the one used, or an error", "[routerd][ro
   CHECK_THROWS_WITH(TestDaemon("uids"), Catch::Contains("not available"));
 }
 
-TEST_CASE("a context that is made anew is filtered for anew", "[routerd][!mayfail]") {
+TEST_CASE("a context that is made anew is filtered for anew", "[routerd]") {
   TestDaemon daemon;
   auto open = named("user");
   open.env.pass_env = {"API_TOKEN"};
