@@ -78,7 +78,7 @@ int check_config(const std::string& path, bool as_json) {
     std::cout << path << ": ok, " << config->contexts.size() << " contexts\n";
     return 0;
   }
-  for (const auto& error : config.error()) std::cerr << "airlock: " << error.render() << "\n";
+  for (const auto& error : config.error()) std::cerr << error.render() << "\n";
   return kUsage;
 }
 
@@ -120,7 +120,7 @@ int serve(const Arguments& arguments) {
   if (!arguments.config.empty()) {
     auto loaded = routerd::load_config(arguments.config);
     if (!loaded) {
-      for (const auto& error : loaded.error()) std::cerr << "airlock: " << error.render() << "\n";
+      for (const auto& error : loaded.error()) std::cerr << error.render() << "\n";
       return kUsage;
     }
     config = std::move(*loaded);
