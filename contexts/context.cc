@@ -108,8 +108,8 @@ Result<void> Context::await_ready() {
   if (answer->error != 0) return base::failure(answer->step, 0);
   lacks_ = answer->lacks.strings();
   if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
-  // Not before: until its exec the init is a copy of this non-dumpable daemon, which an unprivileged
-  // one may not look into.
+  // Not before: until its exec the init is a copy of this non-dumpable daemon, which an
+  // unprivileged one may not look into.
   struct stat ns {};
   const std::string link = "/proc/" + std::to_string(init_pid_) + "/ns/pid";
   if (::stat(link.c_str(), &ns) != 0) return base::os_error("read " + link);

@@ -33,8 +33,8 @@ class EmbeddedDaemon {
 };
 
 /// Starts a daemon in the background and waits until it serves. An error without an operation: the
-/// daemon has said on stderr why it did not start, and Error::code is its exit code. `log_file` gets
-/// its output from the start on.
+/// daemon has said on stderr why it did not start, and Error::code is its exit code. `log_file`
+/// gets its output from the start on.
 base::Result<pid_t> start_daemon(const std::vector<std::string>& options,
                                  const std::string& log_file);
 

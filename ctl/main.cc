@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <iostream>
 
@@ -164,9 +165,7 @@ std::vector<std::string> words_before_dashes(int argc, char** argv, CommandLine&
   return words;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CommandLine line;
   std::string output = "text";
   CLI::App app("airlock: execution contexts for AI agents inside one container");
@@ -192,4 +191,15 @@ int main(int argc, char** argv) {
   line.common.json = output == "json";
   if (line.common.runtime_dir.empty()) line.common.runtime_dir = default_runtime_dir();
   return line.chosen();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_command_line(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "airlock: %s\n", error.what());
+    return kRefused;
+  }
 }

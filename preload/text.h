@@ -15,7 +15,7 @@ class Text {
 
   /// After a failed allocation every add is dropped and failed() stays true.
   void add(const char* bytes, size_t count) {
-    if (!reserve(count)) return;
+    if (!reserve(count) || bytes_ == nullptr) return;
     memcpy(bytes_ + size_, bytes, count);
     size_ += count;
     bytes_[size_] = '\0';
@@ -23,7 +23,9 @@ class Text {
   void add(char byte) { add(&byte, 1); }
   void add(const char* text) { add(text, strlen(text)); }
 
-  void drop_last() { bytes_[--size_] = '\0'; }
+  void drop_last() {
+    if (bytes_ != nullptr && size_ > 0) bytes_[--size_] = '\0';
+  }
   void clear() { size_ = 0; }
 
   bool failed() const { return failed_; }

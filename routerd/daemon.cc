@@ -165,7 +165,7 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   }
   hosted->handover = std::make_unique<Handover>(
       io_, hosted->context->channel(),
-      [this, name](wire::Frame frame) { take_init_frame(name, std::move(frame)); },
+      [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
       [this, name] { context_ended(name); });
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
   return hosted_.emplace(name, std::move(hosted)).first->second.get();
@@ -193,7 +193,7 @@ void Daemon::context_ended(const std::string& name) {
   boost::asio::post(io_, [this, name] { (void)destroy(name); });
 }
 
-void Daemon::take_init_frame(const std::string& name, wire::Frame frame) {
+void Daemon::take_init_frame(const std::string& name, const wire::Frame& frame) {
   HostedContext* hosted = find(name);
   if (hosted == nullptr || frame.type != wire::MessageType::job_list) return;
   auto list = wire::decode<wire::JobList>(frame.payload);

@@ -63,7 +63,7 @@ class Daemon {
   void context_ended(const std::string& name);
   base::Result<std::unique_ptr<Listener>> open_router(const std::string& name);
   std::shared_ptr<FrameSession> accept_client(base::UniqueFd socket);
-  void take_init_frame(const std::string& name, wire::Frame frame);
+  void take_init_frame(const std::string& name, const wire::Frame& frame);
 
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;

@@ -51,7 +51,7 @@ void FrameSession::finish() {
   for (const auto& action : std::exchange(on_close_, {})) action();
 }
 
-void FrameSession::send(wire::MessageType type, std::string payload) {
+void FrameSession::send(wire::MessageType type, const std::string& payload) {
   if (!descriptor_.is_open()) return;
   if (outgoing_.size() + payload.size() > kMaxQueued) return close();
   outgoing_ += wire::encode_header({.length = static_cast<std::uint32_t>(payload.size()),

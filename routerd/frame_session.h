@@ -29,7 +29,7 @@ class FrameSession : public std::enable_shared_from_this<FrameSession> {
   base::UniqueFd release();
   /// Sends a frame after those queued before it. A peer that lets kMaxQueued bytes pile up is
   /// disconnected.
-  void send(wire::MessageType type, std::string payload);
+  void send(wire::MessageType type, const std::string& payload);
   void close();
   /// `action` is called once, when the connection has ended or was released.
   void on_close(std::function<void()> action) { on_close_.push_back(std::move(action)); }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -161,9 +162,7 @@ int serve(const Arguments& arguments) {
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Airlock's daemon. Usually started by 'airlock up' or 'airlock run'.");
   app.set_version_flag("--version", std::string(routerd::kVersionString));
@@ -187,10 +186,19 @@ int main(int argc, char** argv) {
   logger->set_pattern("airlock-routerd %Y-%m-%d %H:%M:%S.%e %l: %v");
   spdlog::set_default_logger(logger);
   spdlog::set_level(arguments.embedded_fd >= 0 ? spdlog::level::warn : spdlog::level::info);
+  if (!arguments.check_config.empty()) {
+    return check_config(arguments.check_config, arguments.json);
+  }
+  return arguments.doctor ? doctor() : serve(arguments);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   try {
-    if (!arguments.check_config.empty()) return check_config(arguments.check_config, arguments.json);
-    return arguments.doctor ? doctor() : serve(arguments);
+    return run_command_line(argc, argv);
   } catch (const std::exception& error) {
-    return fail(error.what());
+    std::fprintf(stderr, "airlock: %s\n", error.what());
+    return kCannotServe;
   }
 }

@@ -48,8 +48,8 @@ void adopt_fds(msghdr& message, std::vector<base::UniqueFd>& fds) {
 ssize_t send_retrying(int socket, const msghdr& message, int flags) {
   ssize_t sent = -1;
   do {
-    // Past libc: musl's wrapper copies control messages into 1024 bytes, too few for 253 descriptors.
-    // The padding of its structures must be zero then; all are value-initialised.
+    // Past libc: musl's wrapper copies control messages into 1024 bytes, too few for 253
+    // descriptors. The padding of its structures must be zero then; all are value-initialised.
     sent = ::syscall(SYS_sendmsg, socket, &message, MSG_NOSIGNAL | flags);
   } while (sent < 0 && errno == EINTR);
   return sent;

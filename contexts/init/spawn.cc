@@ -251,6 +251,7 @@ long Launch::enter_folder() const {
   if (request_.cwd.empty()) return -ENOENT;
   if (const long entered = call(SYS_chdir, request_.cwd.c_str()); entered < 0) return entered;
   char folder[wire::kMaxPath];
+  folder[0] = '\0';
   const long length = call(SYS_getcwd, folder, sizeof folder);
   if (length < 0) return length;
   return folder[0] == '/' ? 0 : -EXDEV;

@@ -62,7 +62,7 @@ class Daemon(Case):
     def test_foreground(self):
         config = self.write('c.yaml', f'contexts: {{platform: {{cwd: {self.work}}}, user: {{cwd: {self.work}}}}}\n')
         daemon = self.start([AIRLOCK, 'up', '--foreground', '--config', config])
-        self.assertIn('serving', daemon.stderr.readline().decode())
+        self.assertIn('serving', self.line_of(daemon, daemon.stderr).decode())
         self.assertEqual(self.ask('info')['pid'], daemon.pid)
         self.assertEqual(self.airlock('down').status, 0)
         self.assertEqual(self.finish(daemon).status, 0)
@@ -194,7 +194,7 @@ class Exec(Case):
     def test_signals_are_forwarded(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2):
             client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', self.TRAP % number])
-            self.assertEqual(client.stdout.readline(), b'ready\n')
+            self.assertEqual(self.line_of(client), b'ready\n')
             eventually(lambda: signals_are_blocked(client.pid), 'the client forwards')
             client.send_signal(number)
             ended = self.finish(client)
@@ -206,7 +206,7 @@ class Exec(Case):
         ends = []
         for _ in range(40):
             client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', self.TRAP % signal.SIGTERM])
-            self.assertEqual(client.stdout.readline(), b'ready\n')
+            self.assertEqual(self.line_of(client), b'ready\n')
             client.terminate()
             ends.append(self.finish(client).status)
         self.assertEqual(ends, [9] * 40, 'exec')
@@ -224,7 +224,7 @@ print([once() for _ in range(40)])
 
     def test_client_killed(self):
         client = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', 'echo ready; exec sleep 1000'])
-        client.stdout.readline()
+        self.line_of(client)
         self.assertEqual(len(self.ask('ps', 'user')), 1, 'control: it runs')
         client.kill()
         eventually(lambda: self.ask('ps', 'user') == [], 'the job ends with its client')
@@ -234,7 +234,7 @@ print([once() for _ in range(40)])
         idle = set(members(space))
         for script in ('echo $$; exec sleep 1000', 'trap "" TERM; echo $$; while :; do sleep 1000; done'):
             client = self.start([AIRLOCK, 'exec', 'user', '--timeout', '400ms', '--', 'sh', '-c', script])
-            inner = int(client.stdout.readline())
+            inner = int(self.line_of(client))
             victim = pid_of(inner, space)
             self.assertIsNotNone(victim, 'control: it runs')
             ended = self.finish(client)
@@ -295,7 +295,7 @@ class Jobs(Case):
     def test_kill_reaches_the_group(self):
         self.up()
         job = self.start([AIRLOCK, 'exec', 'user', '--', 'sh', '-c', 'sleep 1000 & sleep 1000 & echo ready; wait'])
-        job.stdout.readline()
+        self.line_of(job)
         space = self.namespace_of('user')
         sleeps = [pid for pid in members(space) if 'sleep 1000' in command_line(pid)]
         self.assertGreaterEqual(len(sleeps), 2)
@@ -335,7 +335,7 @@ class Routes(Case):
             self.assertEqual(self.exec_in('user', 'true').status, 0)
             program = f'/bin/follow-me-{as_json}'
             self.assertEqual(self.exec_in('user', program).status, 127)
-            for line in iter(follower.stdout.readline, b''):
+            for line in iter(lambda: self.line_of(follower), b''):
                 if as_json:
                     json.loads(line)
                 if program.encode() in line:
@@ -349,7 +349,7 @@ class Routes(Case):
         self.up()
         follower = self.start([AIRLOCK, 'routes', '-f'])
         self.exec_in('user', 'true')
-        follower.stdout.readline()
+        self.line_of(follower)
         self.airlock('down')
         ended = self.finish(follower)
         self.assertEqual((ended.status, ended.err), (1, 'airlock: the daemon ended\n'))
@@ -548,7 +548,7 @@ class RunEmbedded(Case):
     def test_signals_reach_the_agent(self):
         agent = self.start([AIRLOCK, 'run', '--', 'bash', '-c',
                             'trap "echo term; exit 5" TERM; echo ready; while :; do sleep 0.05; done'])
-        self.assertEqual(agent.stdout.readline(), b'ready\n')
+        self.assertEqual(self.line_of(agent), b'ready\n')
         agent.terminate()
         ended = self.finish(agent)
         self.assertEqual((ended.status, ended.out), (5, 'term\n'))

@@ -256,7 +256,7 @@ class Separation(Case):
         for name in ('a', 'b'):
             self.assertEqual(self.airlock('ctx', 'create', name, '-w', '/').status, 0)
         self.job = self.start([AIRLOCK, 'exec', 'a', '--', 'sh', '-c', 'echo $$; exec sleep 987654'])
-        self.inner = int(self.job.stdout.readline())
+        self.inner = int(self.line_of(self.job))
         self.victim = pid_of(self.inner, self.namespace_of('a'))
 
     def test_processes_are_not_seen(self):
@@ -355,7 +355,7 @@ class Destroy(Case):
         running = [self.start([AIRLOCK, 'exec', 'c', '--', 'sh', '-c', 'trap "" TERM HUP INT; echo; while :; do sleep 1000; done'])
                    for _ in range(3)]
         for each in running:
-            each.stdout.readline()
+            self.line_of(each)
         eventually(lambda: all(os.path.exists(f'{self.work}/pid{i}') for i in range(5)), 'five double-forked processes')
         self.assertGreaterEqual(len(members(space)), idle + 8, 'control: they all run')
         gone = self.ask('ctx', 'rm', 'c')

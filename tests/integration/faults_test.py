@@ -36,7 +36,7 @@ def memory_of(pid):
 
 class DaemonDies(Case):
     def expect_lost_stubs(self, agent, further):
-        ends, after, after_error = json.loads(agent.stdout.readline())
+        ends, after, after_error = json.loads(self.line_of(agent))
         self.assertEqual([status for status, _ in ends], [LOST] * 20)
         for _, error in ends:
             self.assertRegex(error, r'^airlock: lost \S+: .*\n$')
@@ -46,7 +46,7 @@ class DaemonDies(Case):
 
     def start_agent(self, argv, **options):
         agent = self.start([*argv, '/usr/bin/python3', '-c', TWENTY, self.work], **options)
-        self.assertEqual(agent.stdout.readline(), b'ready\n')
+        self.assertEqual(self.line_of(agent), b'ready\n')
         return agent
 
     def test_embedded_daemon_killed(self):
@@ -115,7 +115,7 @@ class DaemonDies(Case):
         self.up()
         agent = self.start([AIRLOCK, 'run', '--', 'bash', '-c',
                             'sh -c "sleep 1000 & echo started; wait" & read -t 60 _ <> <(:); wait $!; echo $?'])
-        agent.stdout.readline()
+        self.line_of(agent)
         space, user = self.namespace_of('platform'), self.namespace_of('user')
         running = lambda: [pid for pid in members(user) if 'sleep 1000' in command_line(pid)]
         self.assertEqual(len(running()), 2, 'control: sh and sleep')
@@ -130,7 +130,7 @@ class RunDies(Case):
 
     def test_sigkill_of_airlock_run(self):
         run = self.start([AIRLOCK, 'run', '--', *self.AGENT])
-        run.stdout.readline()
+        self.line_of(run)
         below = descendants(run.pid)
         self.assertGreaterEqual(len([pid for pid in below if 'sleep 1000' in command_line(pid)]), 2, 'control')
         os.kill(run.pid, signal.SIGKILL)
@@ -141,7 +141,7 @@ class RunDies(Case):
     def test_sigkill_with_a_shared_daemon(self):
         self.up()
         run = self.start([AIRLOCK, 'run', '--', *self.AGENT])
-        run.stdout.readline()
+        self.line_of(run)
         spaces = [self.namespace_of(name) for name in ('platform', 'user')]
         os.kill(run.pid, signal.SIGKILL)
         run.wait()
@@ -163,7 +163,7 @@ class TwoRuns(Case):
 
     def test_they_do_not_meet(self):
         runs = [self.start([AIRLOCK, 'run', '--', 'bash', '-c', self.SCRIPT], stdin=subprocess.PIPE) for _ in range(2)]
-        told = [[run.stdout.readline().decode().strip() for _ in range(3)] for run in runs]
+        told = [[self.line_of(run).decode().strip() for _ in range(3)] for run in runs]
         self.assertNotEqual(told[0][0], told[1][0], 'each has its own user context')
         self.assertEqual([lines[1] for lines in told], ['1', '1'], 'each sees only its own child')
         self.assertEqual(len(os.listdir(self.parent)), 2, 'each has its own folder')
@@ -315,7 +315,7 @@ print(open_ones, flush=True)
         holders = [self.start([*prefix, '/usr/bin/python3', '-c', self.HOLD, FIXTURES, self.runtime + '/' + name, self.work + '/ran'])
                    for prefix, name in (([], 'control.sock'), ([AIRLOCK, 'run', '--'], 'router.sock'))]
         for holder in holders:
-            self.assertEqual(holder.stdout.readline(), b'ready\n')
+            self.assertEqual(self.line_of(holder), b'ready\n')
         eventually(lambda: open_files(daemon) >= files + 400, 'control: they are held')
         for i in range(10):
             served = self.airlock('run', '--', 'bash', '-c', f'sh -c "exit {i}"; exit $?')

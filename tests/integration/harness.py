@@ -158,8 +158,11 @@ def pid_of(inner, inode):
 class Case(unittest.TestCase):
     """A test with a place of its own."""
 
+    folders = set()
+
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix='al-', dir='/tmp')
+        self.folders.add(self.dir)
         os.chmod(self.dir, 0o755)
         self.home, self.work = self.dir + '/home', self.dir + '/work'
         # Where embedded daemons put their folders, and where `airlock up` serves.
@@ -185,7 +188,8 @@ class Case(unittest.TestCase):
         options.setdefault('stdin', subprocess.DEVNULL)
         options.setdefault('stdout', subprocess.PIPE)
         options.setdefault('stderr', subprocess.PIPE)
-        process = subprocess.Popen(argv, env={**self.env, **(env or {})}, cwd=cwd or self.work,
+        # Unbuffered, so that select() knows of every line (line_of).
+        process = subprocess.Popen(argv, bufsize=0, env={**self.env, **(env or {})}, cwd=cwd or self.work,
                                    start_new_session=True, **options)
         self.addCleanup(self.end, process)
         return process
@@ -206,6 +210,13 @@ class Case(unittest.TestCase):
         decode = lambda data: (data or b'').decode(errors='backslashreplace')
         self.end(process)
         return Ended(process.returncode, decode(out), decode(err))
+
+    def line_of(self, process, stream=None):
+        """The next line of its stdout, b'' at its end."""
+        stream = stream or process.stdout
+        if not select.select([stream], [], [], PATIENCE)[0]:
+            self.fail(f'says nothing: {process.args}')
+        return stream.readline()
 
     def run_program(self, argv, *, stdin=None, patience=PATIENCE, **options):
         if stdin is not None:
@@ -285,7 +296,8 @@ class Case(unittest.TestCase):
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            eventually(lambda: not descendants(os.getpid()), 'killed', 5)
+            with contextlib.suppress(AssertionError):
+                eventually(lambda: not descendants(os.getpid()), 'killed', 5)
         self.reap_orphans()
         with open('/proc/self/mountinfo') as file:
             problems += ['mount left: ' + line for line in file if self.dir in line]
@@ -296,6 +308,7 @@ class Case(unittest.TestCase):
         if open_files('self') > self.own_files:
             problems.append(f'{open_files("self") - self.own_files} descriptors left in the test')
         shutil.rmtree(self.dir, ignore_errors=True)
+        self.folders.discard(self.dir)
         if problems:
             self.fail('\n'.join(problems))
 
@@ -344,11 +357,24 @@ class Gate:
         os.close(self.ready)
 
 
+def give_up(number, _):
+    """Somebody ends the tests: nothing of them stays. (After a SIGKILL of this process daemons do; the
+    PID namespace that `./dev test` runs in ends those.)"""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    for folder in Case.folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(128 + number)
+
+
 def main():
     """Runs the tests of the calling file. The last line tells how many passed, failed, and did not
     run, those with their reasons."""
     if not os.access(AIRLOCK, os.X_OK):
         sys.exit(f'{AIRLOCK} is not there: build first, or set AIRLOCK_BIN')
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, give_up)
     program = unittest.main(module='__main__', exit=False, verbosity=2)
     result = program.result
     not_run = result.skipped

@@ -74,9 +74,19 @@ wire::ExecRequest TestContext::probe_request() {
   return made;
 }
 
+// The init reads until EAGAIN, as routerd's accepted sockets let it.
 Job TestContext::start(wire::ExecRequest request, const std::vector<PassedFd>& fds) {
-  // The init reads until EAGAIN, as routerd's accepted sockets let it.
+  return start_on(stream_pair(SOCK_NONBLOCK), std::move(request), fds);
+}
+
+Job TestContext::start_with_signal(wire::ExecRequest request, const wire::Signal& early) {
   auto pair = stream_pair(SOCK_NONBLOCK);
+  if (!wire::send_message(pair.ours.borrow(), early)) throw std::runtime_error("send a signal");
+  return start_on(std::move(pair), std::move(request), {});
+}
+
+Job TestContext::start_on(SocketPair pair, wire::ExecRequest request,
+                          const std::vector<PassedFd>& fds) {
   std::vector<int> numbers = {pair.theirs.borrow()};
   request.fd_numbers.clear();
   for (const auto& passed : fds) {

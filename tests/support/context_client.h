@@ -94,6 +94,8 @@ class TestContext {
 
   /// Hands the request over as routerd does, more than one datagram's descriptors in parts.
   Job start(wire::ExecRequest request, const std::vector<PassedFd>& fds = {});
+  /// The same with `early` on the connection already, so that it comes before the program runs.
+  Job start_with_signal(wire::ExecRequest request, const wire::Signal& early);
   /// start(), Started, and the answer after that.
   wire::NotStarted refusal_of(wire::ExecRequest request);
   /// Runs to the end with a pipe as 1 and 2.
@@ -114,6 +116,8 @@ class TestContext {
   }
 
  private:
+  Job start_on(SocketPair connection, wire::ExecRequest request, const std::vector<PassedFd>& fds);
+
   TempDir folder_;
   std::unique_ptr<contexts::RuntimeDir> runtime_;
   std::unique_ptr<contexts::Context> context_;

@@ -81,8 +81,7 @@ TEST_CASE("a signal that comes before the program runs meets its dispositions",
   for (int i = 0; i < 50; ++i) {
     auto request = TestContext::request({"/bin/true"});
     request.state.ignored_signals = std::uint64_t{1} << (SIGTERM - 1);
-    auto job = context.start(std::move(request));
-    job.send(wire::Signal{SIGTERM});
+    auto job = context.start_with_signal(std::move(request), wire::Signal{SIGTERM});
     job.expect<wire::Started>();
     REQUIRE(job.expect<wire::Exited>().wait_status == 0);
   }
