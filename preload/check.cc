@@ -24,7 +24,7 @@ bool is_registration(const char* name) {
 [[gnu::noinline]] bool other_formats_registered() {
   const long fd = raw::open("/proc/sys/fs/binfmt_misc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return false;
-  alignas(dirent64) char buffer[512];
+  alignas(dirent64) char buffer[512] = {};
   bool found = false;
   long filled;
   while (!found && (filled = raw::getdents(static_cast<int>(fd), buffer, sizeof(buffer))) > 0) {

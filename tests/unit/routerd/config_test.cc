@@ -257,6 +257,7 @@ TEST_CASE("all errors are reported in the order of the file", "[routerd]") {
       Lines{"f.yaml:1:12: 'log_level': expected trace, debug, info, warn, error or off, found 'x'",
             "f.yaml:3:25: unknown context 'nope'; expected platform or user",
             "f.yaml:3:42: 'isolation': expected secure, strict or none, found 'high'",
+            // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one string
             "f.yaml:4:3: expected a context name (a to z, then up to 31 of a-z 0-9 _ -), found "
             "'Bad'",
             "f.yaml:5:1: unknown key 'nonsense'; expected contexts, secrets, env_base, "
