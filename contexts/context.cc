@@ -110,9 +110,11 @@ Result<void> Context::await_ready() {
   if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
   // Not before: until its exec the init is a copy of this non-dumpable daemon, which an
   // unprivileged one may not look into.
+  auto link = base::open_file("/proc/" + std::to_string(init_pid_) + "/ns/pid", O_RDONLY);
+  if (!link) return tl::unexpected<base::Error>(link.error());
+  pid_namespace_fd_ = std::move(*link);
   struct stat ns {};
-  const std::string link = "/proc/" + std::to_string(init_pid_) + "/ns/pid";
-  if (::stat(link.c_str(), &ns) != 0) return base::os_error("read " + link);
+  if (::fstat(pid_namespace_fd_.borrow(), &ns) != 0) return base::os_error("fstat a namespace");
   pid_namespace_ = ns.st_ino;
   return base::set_nonblocking(channel_.borrow(), true);
 }

@@ -82,6 +82,8 @@ class Context {
   base::UniqueFd channel_;
   base::UniqueFd init_pidfd_;
   pid_t init_pid_ = -1;
+  /// Held so that nobody else's namespace gets its inode while we compare with it.
+  base::UniqueFd pid_namespace_fd_;
   ino_t pid_namespace_ = 0;
 };
 

@@ -34,8 +34,9 @@ base::Result<json> Client::ask(const std::string& verb, json fields) {
   fields["verb"] = verb;
   auto sent = wire::send_message(
       socket_.borrow(), wire::Control{fields.dump(-1, ' ', false, json::error_handler_t::replace)});
-  if (!sent) return tl::unexpected<base::Error>(sent.error());
+  // A daemon that refuses a client says why and closes: that may be there although sending failed.
   auto frame = next_frame();
+  if (!sent && !frame) return tl::unexpected<base::Error>(sent.error());
   if (!frame) return tl::unexpected<base::Error>(frame.error());
   auto reply = wire::decode<wire::ControlReply>(frame->payload);
   if (!reply) return tl::unexpected<base::Error>(reply.error());

@@ -158,9 +158,14 @@ void add_jobs(CLI::App& app, CommandLine& line) {
 std::vector<std::string> words_before_dashes(int argc, char** argv, CommandLine& line) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const auto dashes = std::find(words.begin(), words.end(), "--");
-  line.has_dashes = dashes != words.end();
-  if (line.has_dashes) line.after_dashes.assign(dashes + 1, words.end());
-  words.erase(dashes, words.end());
+  const bool takes_program = std::any_of(words.begin(), dashes, [](const std::string& word) {
+    return word == "run" || word == "exec" || word == "explain";
+  });
+  line.has_dashes = dashes != words.end() && takes_program;
+  if (line.has_dashes) {
+    line.after_dashes.assign(dashes + 1, words.end());
+    words.erase(dashes, words.end());
+  }
   std::reverse(words.begin(), words.end());
   return words;
 }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "routerd/control.h"
 #include "routerd/program.h"
+#include "routerd/user.h"
 
 extern char** environ;
 
@@ -134,6 +135,26 @@ base::Result<std::unique_ptr<Listener>> Daemon::open_router(const std::string& n
   return Listener::open(io_, runtime_.view(name) + "/router.sock", 0666, on_accept);
 }
 
+namespace {
+
+/// Creates the folder a context's programs start in, for their user, where it is missing.
+base::Result<void> make_working_folder(const contexts::ContextSpec& spec) {
+  const char* folder = spec.cwd.c_str();
+  if (::mkdir(folder, 0755) != 0) {
+    if (errno == EEXIST) return {};
+    return base::os_error("create the working directory " + spec.cwd + " of context '" + spec.name +
+                          "'");
+  }
+  if (::chmod(folder, 0755) != 0) return base::os_error("chmod " + spec.cwd);  // whatever the umask
+  if (spec.user.empty()) return {};
+  auto user = find_user(spec.user);
+  if (!user) return tl::unexpected<base::Error>(user.error());
+  if (::chown(folder, user->uid, user->gid) != 0) return base::os_error("chown " + spec.cwd);
+  return {};
+}
+
+}  // namespace
+
 base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   const std::string name = spec.name;
   if (auto valid = contexts::validate(spec); !valid)
@@ -145,10 +166,8 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     }
     (void)destroy(name);
   }
-  if (::mkdir(spec.cwd.c_str(), 0755) != 0 && errno != EEXIST) {
-    return base::os_error("create the working directory " + spec.cwd + " of context '" + name +
-                          "'");
-  }
+  if (auto made = make_working_folder(spec); !made)
+    return tl::unexpected<base::Error>(made.error());
   const bool has_route = !spec.child_context.empty();
   auto context = contexts::Context::create(std::move(spec), {runtime_, options_.programs, tier_});
   if (!context) {

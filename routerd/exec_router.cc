@@ -4,12 +4,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "base/file.h"
 #include "routerd/fd_rules.h"
 #include "routerd/program.h"
+#include "routerd/user.h"
 #include "wire/limits.h"
 
 namespace routerd {
@@ -217,28 +217,6 @@ void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,
   }
   hand_over(target, call);
 }
-
-namespace {
-
-struct UserIds {
-  uid_t uid = 0;
-  gid_t gid = 0;
-};
-
-/// A name, or a uid in digits, as passwd(5) knows it; a uid needs no entry.
-base::Result<UserIds> find_user(const std::string& text) {
-  uid_t uid = 0;
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data(), end, uid);
-  const bool is_number =
-      parsed.ec == std::errc() && parsed.ptr == end && uid != static_cast<uid_t>(-1);
-  const passwd* entry = is_number ? ::getpwuid(uid) : ::getpwnam(text.c_str());
-  if (entry != nullptr) return UserIds{entry->pw_uid, entry->pw_gid};
-  if (is_number) return UserIds{uid, uid};
-  return base::failure("user '" + text + "'", ENOENT, "expected a name of passwd(5) or a uid");
-}
-
-}  // namespace
 
 base::Result<void> ExecRouter::apply_user(const HostedContext& target, Call& call) const {
   const auto& spec = target.spec();

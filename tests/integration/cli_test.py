@@ -125,6 +125,12 @@ class Contexts(Case):
         self.assertEqual(self.exec_in('user', 'printenv', 'MINE').out, '1\n')
         self.expect_error(self.airlock('ctx', 'create', 'user'), 1, 'File exists')
 
+    def test_folder_of_a_context_is_made_for_its_user(self):
+        new = self.work + '/new'
+        self.up(f'contexts: {{platform: {{cwd: {self.work}}}, user: {{cwd: {new}, user: "65534"}}}}\n')
+        ended = self.exec_in('user', 'sh', '-c', 'id -u; pwd')
+        self.assertEqual((ended.status, ended.out, ended.err), (0, f'65534\n{new}\n', ''))
+
     def test_create_and_remove_leave_nothing_in_the_daemon(self):
         pid = self.up()
         self.assertEqual(self.airlock('ctx', 'create', 'c0', '--child-context', 'user').status, 0)

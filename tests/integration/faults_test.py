@@ -275,7 +275,7 @@ c = wire.connect({self.runtime + '/router.sock'!r}); c.sendall(bytes.fromhex({re
         # Also where the file would let them.
         os.chmod(self.runtime + '/control.sock', 0o666)
         ended = self.run_program(['setpriv', '--reuid', '65534', '--regid', '65534', '--clear-groups', '--', AIRLOCK, 'info'])
-        self.expect_error(ended, 1)
+        self.expect_error(ended, 1, 'root and the group airlock')
         ended = self.exec_in('user', AIRLOCK, 'info')
         self.expect_error(ended, 1, 'no daemon serves')
 
