@@ -36,7 +36,7 @@ base::Result<json> Client::ask(const std::string& verb, json fields) {
       socket_.borrow(), wire::Control{fields.dump(-1, ' ', false, json::error_handler_t::replace)});
   // A daemon that refuses a client says why and closes: that may be there although sending failed.
   auto frame = next_frame();
-  if (!sent && !frame) return tl::unexpected<base::Error>(sent.error());
+  if (!sent && !frame && frame.error().code != 0) return tl::unexpected<base::Error>(sent.error());
   if (!frame) return tl::unexpected<base::Error>(frame.error());
   auto reply = wire::decode<wire::ControlReply>(frame->payload);
   if (!reply) return tl::unexpected<base::Error>(reply.error());

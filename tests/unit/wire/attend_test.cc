@@ -41,12 +41,12 @@ std::string text_of(const wire::Outcome& outcome) {
 /// when on_started is called, and at the end the outcome.
 class Requester {
  public:
-  explicit Requester(wire::AttendOptions options = {})
-      : child_([this, options]() mutable {
+  explicit Requester(wire::AttendOptions options = {}, bool is_orphaned = false)
+      : child_([this, options, is_orphaned]() mutable {
           pair_.ours.reset();
-          // A group of its own, whose leader has a parent outside of it: not orphaned, so terminal
-          // stops work (setpgid(2)).
-          ::setpgid(0, 0);
+          // A group of its own in its parent's session is not orphaned, so terminal stops work
+          // (setpgid(2)); in a session of its own it is.
+          is_orphaned ? ::setsid() : ::setpgid(0, 0);
           options.on_started = [](void* pipe) {
             (void)base::write_all(static_cast<support::Pipe*>(pipe)->write.borrow(), "s");
           };
@@ -228,6 +228,17 @@ TEST_CASE("attend stops when the program stops, and both go on together", "[wire
   requester.process().kill(SIGCONT);
   CHECK(requester.next_signal().signal == SIGCONT);
   requester.send(wire::Continued{});
+  requester.send(wire::Exited{0, 0, 0, 0, false});
+  CHECK(requester.outcome() == "exited 0");
+}
+
+TEST_CASE("a program goes on when its requester cannot stop with it", "[wire]") {
+  const int signal = GENERATE(SIGTSTP, SIGTTIN, SIGTTOU);
+  CAPTURE(signal);
+  Requester requester({}, true);
+  requester.start();
+  requester.send(wire::Stopped{signal});
+  CHECK(requester.next_signal().signal == SIGCONT);
   requester.send(wire::Exited{0, 0, 0, 0, false});
   CHECK(requester.outcome() == "exited 0");
 }
