@@ -281,15 +281,17 @@ TEST_CASE("descriptors that do not match their numbers are refused", "[contexts]
   CHECK(context.list_jobs().jobs.empty());
 }
 
-TEST_CASE("a pipe that was passed is at its end when the program is", "[contexts][root]") {
+TEST_CASE("a pipe that was passed is held open by the program alone", "[contexts][root]") {
   if (support::lacks_root()) return;
   TestContext context(Tier::namespaces);
   auto pipe = support::make_pipe();
+  const auto gate = support::make_pipe();
   auto job = context.start(TestContext::shell("exec 1>&-; read line"),
-                           {{pipe.write.borrow(), 1}, {support::make_pipe().read.borrow(), 5}});
+                           {{gate.read.borrow(), 0}, {pipe.write.borrow(), 1}});
   pipe.write.reset();
   job.expect<wire::Started>();
   support::await_end_of_file(pipe.read.borrow());
+  CHECK_FALSE(support::await_readable(job.connection(), 0));
 }
 
 TEST_CASE("a program's signals are ignored, blocked and pending as its requester's were",
