@@ -91,15 +91,18 @@ struct DirectoryEntry {
   char name[1];
 };
 
-std::vector<int> probe_fds() {
-  rlimit limit{};
-  getrlimit(RLIMIT_NOFILE, &limit);
+std::vector<int> fds_below(int end) {
   std::vector<int> fds;
-  const int end = static_cast<int>(limit.rlim_cur < 65536 ? limit.rlim_cur : 65536);
   for (int fd = 0; fd < end; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) fds.push_back(fd);
   }
   return fds;
+}
+
+std::vector<int> probe_fds() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return fds_below(static_cast<int>(limit.rlim_cur < 65536 ? limit.rlim_cur : 65536));
 }
 
 void insert_ascending(std::vector<int>& fds, int fd) {
@@ -108,35 +111,29 @@ void insert_ascending(std::vector<int>& fds, int fd) {
   fds.insert(place, fd);
 }
 
-constexpr int kLow = 64;  // NR_OPEN_DEFAULT, the smallest descriptor table
-
 // select(2) cuts its descriptor count down to the size of the process's descriptor table
 // (core_sys_select, fs/select.c), does not touch the sets beyond it, and answers EBADF for a closed
-// descriptor. So if sets with all numbers from kLow on come back untouched, none of them can be
-// open: one system call, where a look into /proc/self/fd makes the kernel build four directory
-// entries for a process that lives for a millisecond.
-bool has_only_low_fds() {
+// descriptor. So if sets with all numbers from `end` on come back untouched, none of them can be
+// open: one system call, where a look into /proc/self/fd makes the kernel build a directory entry
+// per descriptor for a process that lives for a millisecond.
+bool is_table_below(int end) {
   fd_set asked;
   std::memset(&asked, 0xff, sizeof asked);
-  for (int fd = 0; fd < kLow; ++fd) FD_CLR(fd, &asked);
+  for (int fd = 0; fd < end; ++fd) FD_CLR(fd, &asked);
   fd_set answer = asked;
   timeval at_once{0, 0};
   return ::select(FD_SETSIZE, nullptr, nullptr, &answer, &at_once) == 0 &&
          std::memcmp(&answer, &asked, sizeof asked) == 0;
 }
 
-std::vector<int> low_fds() {
-  std::vector<int> fds;
-  for (int fd = 0; fd < kLow; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0) fds.push_back(fd);
-  }
-  return fds;
-}
-
 }  // namespace
 
 std::vector<int> open_fds() {
-  if (has_only_low_fds()) return low_fds();
+  // Sizes a table has (alloc_fdtable, fs/file.c); asking 256 numbers still beats the look into
+  // /proc.
+  for (const int size : {64, 256}) {
+    if (is_table_below(size)) return fds_below(size);
+  }
   const UniqueFd folder(::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return probe_fds();
   std::vector<int> fds;

@@ -1,12 +1,17 @@
 # `cmake --install` and the .deb. airlock looks for airlock-routerd in ../libexec/airlock; routerd
-# looks for airlock-init, airlock-stub and libairlock-preload.so in its own folder. Without a
+# looks for the others and the libraries in its own folder. Without a
 # configuration file airlock runs on its defaults, so the package has none: it ships an example.
 set(AIRLOCK_LIBEXEC_DIR ${CMAKE_INSTALL_LIBEXECDIR}/airlock)
 install(TARGETS airlock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS airlock-routerd airlock-init airlock-stub RUNTIME DESTINATION ${AIRLOCK_LIBEXEC_DIR})
-install(TARGETS airlock-preload LIBRARY DESTINATION ${AIRLOCK_LIBEXEC_DIR})
+install(TARGETS airlock-routerd airlock-init airlock-stub airlock-shell airlock-api RUNTIME DESTINATION ${AIRLOCK_LIBEXEC_DIR})
+install(TARGETS airlock-preload airlock-bind airlock-shell-loadable LIBRARY DESTINATION ${AIRLOCK_LIBEXEC_DIR})
+
+# routerd finds them at ../../share/airlock/profiles.
+install(DIRECTORY profiles/ DESTINATION ${CMAKE_INSTALL_DATADIR}/airlock/profiles
+  FILES_MATCHING PATTERN "*.yaml")
 
 set(AIRLOCK_EXAMPLES_DIR ${CMAKE_INSTALL_DATADIR}/doc/airlock/examples)
+install(FILES docs/DEPLOYMENT.md docker/airlock.service DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/airlock)
 install(FILES docs/airlock.example.yaml DESTINATION ${AIRLOCK_EXAMPLES_DIR} OPTIONAL)
 install(DIRECTORY examples/agent DESTINATION ${AIRLOCK_EXAMPLES_DIR}
   USE_SOURCE_PERMISSIONS PATTERN __pycache__ EXCLUDE PATTERN node_modules EXCLUDE)

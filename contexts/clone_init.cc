@@ -21,9 +21,9 @@ constexpr int kChannelNumber = 3;
 unsigned long clone_flags(Tier tier) {
   switch (tier) {
     case Tier::namespaces:
-      return CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWCGROUP;
+      return CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     case Tier::userns:
-      return CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWCGROUP;
+      return CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
     default:
       return 0;
   }

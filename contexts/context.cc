@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -45,15 +46,135 @@ Result<std::unique_ptr<Context>> Context::create(ContextSpec spec, const Host& h
   return context;
 }
 
+/// In tier `uids` the user id is what separates contexts; the platform's programs keep their
+/// callers'.
+Result<void> Context::choose_user() {
+  if (tier_ != Tier::uids || spec_.is_platform || spec_.user_ids) return {};
+  auto lease = UidLease::take(name());
+  if (!lease) return tl::unexpected<base::Error>(lease.error());
+  lease_ = std::move(*lease);
+  return {};
+}
+
+std::optional<UserIds> Context::own_ids() const {
+  if (spec_.user_ids) return spec_.user_ids;
+  if (!lease_) return std::nullopt;
+  return UserIds{lease_.uid(), lease_.uid()};
+}
+
 Result<void> Context::set_up(const Host& host) {
   tier_ = spec_.isolation == Isolation::none ? Tier::none : host.tier;
+  if (auto chosen = choose_user(); !chosen) return chosen;
+  if (auto settled = settle_limits(); !settled) return settled;
   airlock_folder_ = is_isolated(tier_) ? host.runtime.root() : host.runtime.view(name());
   const bool with_router = !spec_.child_context.empty();
   if (auto made = host.runtime.make_view(name(), host.programs, with_router); !made) return made;
-  if (spec_.home.empty() || !is_isolated(tier_)) return {};
+  if (wants_farm()) {
+    auto made = host.runtime.make_preload_file(name());
+    if (!made) return tl::unexpected<base::Error>(made.error());
+    has_preload_file_ = *made;
+  }
+  if (has_overlay()) {
+    if (tier_ != Tier::namespaces) {
+      return base::failure("rootfs 'overlay'", ENOTSUP,
+                           "it needs the tier namespaces; 'rootfs: shared' does without");
+    }
+    if (auto made = host.runtime.make_upper(name()); !made) return made;
+  }
+  if (spec_.isolation == Isolation::strict) {
+    if (tier_ != Tier::namespaces) {
+      return base::failure("isolation 'strict'", ENOTSUP, "it needs the tier namespaces");
+    }
+    add_lack("its user ids are the machine's: uid 0 in it owns what uid 0 owns");
+  }
+  if (spec_.home.empty() || tier_ == Tier::none) return {};
   struct stat owner {};
   if (::stat(spec_.home.c_str(), &owner) != 0) return base::os_error("HOME " + spec_.home);
-  return host.runtime.make_home(name(), owner.st_uid, owner.st_gid);
+  if (is_isolated(tier_)) return host.runtime.make_home(name(), owner.st_uid, owner.st_gid);
+  own_home_ = host.runtime.home(name());
+  const auto user = own_ids().value_or(UserIds{owner.st_uid, owner.st_gid});
+  return host.runtime.make_home(name(), user.uid, user.gid);
+}
+
+/// Where no cgroup keeps it: by whatever else there is in this tier, or not at all.
+Result<void> Context::keep_without_cgroup(const std::string& limit, std::uint64_t value) {
+  const auto cap = [&](std::uint32_t resource, const char* by) -> Result<void> {
+    rlimit_caps_.push_back({resource, value, value});
+    kept_limits_.push_back({limit, value, by});
+    return {};
+  };
+  if (limit == "pids" && is_isolated(tier_)) {
+    pid_max_ = pid_max_for(value);
+    kept_limits_.push_back({limit, value, "pid_max of its PID namespace, 300 above the limit"});
+    return {};
+  }
+  if (limit == "pids" && lease_) return cap(RLIMIT_NPROC, "RLIMIT_NPROC of its own user id");
+  if (limit == "memory") return cap(RLIMIT_DATA, "RLIMIT_DATA, for each process");
+  const std::string reason = cgroups_.why_not(limit);
+  return base::failure("limit '" + limit + "' cannot be kept here", ENOTSUP,
+                       "it needs a writable cgroup" + (reason.empty() ? "" : ": " + reason));
+}
+
+Result<void> Context::settle_limits() {
+  const Limits& limits = spec_.limits;
+  if (limits == Limits{}) return {};
+  cgroups_ = Cgroups::create(name(), limits);
+  const std::pair<const char*, std::uint64_t> shared[] = {
+      {"pids", limits.pids}, {"memory", limits.memory}, {"cpu", limits.cpu_hundredths}};
+  for (const auto& [limit, value] : shared) {
+    if (value == 0) continue;
+    if (const auto by = cgroups_.keeps(limit); !by.empty()) {
+      kept_limits_.push_back({limit, value, by});
+    } else if (auto kept = keep_without_cgroup(limit, value); !kept) {
+      return kept;
+    }
+  }
+  if (limits.open_files != 0) {
+    rlimit_caps_.push_back({RLIMIT_NOFILE, limits.open_files, limits.open_files});
+    kept_limits_.push_back({"open_files", limits.open_files, "RLIMIT_NOFILE, for each process"});
+  }
+  if (limits.tmpfs != 0) {
+    if (!is_isolated(tier_)) {
+      return base::failure("limit 'tmpfs' cannot be kept here", ENOTSUP,
+                           "contexts have a tmpfs of their own in the tiers namespaces and userns");
+    }
+    kept_limits_.push_back({"tmpfs", limits.tmpfs, "size of each tmpfs"});
+  }
+  if (limits.exec_time_ms != 0) {
+    kept_limits_.push_back({"exec_time", limits.exec_time_ms, "its spawner's clock"});
+  }
+  return {};
+}
+
+bool Context::wants_farm() const {
+  const bool is_asked_for = !spec_.enforce || *spec_.enforce == Mechanism::farm;
+  return is_isolated(tier_) && !spec_.child_context.empty() && is_asked_for;
+}
+
+bool Context::has_overlay() const {
+  return spec_.rootfs == Rootfs::overlay && !spec_.is_platform && !spec_.is_control &&
+         tier_ != Tier::none;
+}
+
+void Context::describe_hardening(const Host& host, wire::Setup& setup) const {
+  if (has_overlay()) setup.upper_dir = host.runtime.upper(name());
+  const bool is_strict = spec_.isolation == Isolation::strict && !spec_.is_platform;
+  setup.private_tmp = is_strict;
+  setup.no_new_privs = is_strict;
+  const bool is_filtered = is_isolated(tier_) && !spec_.is_platform;
+  // Agents' walls are built of mounts.
+  const bool is_all = is_strict && spec_.child_context.empty();
+  setup.refused_calls = !is_filtered ? 0 : is_all ? 2 : 1;
+  if (!is_strict) {
+    setup.same.add("/tmp");
+    setup.same.add("/var/tmp");
+  }
+  setup.same.add(spec_.cwd);
+  setup.same.add(host.runtime.root());
+  if (!spec_.home.empty()) setup.same.add(spec_.home);
+  for (const auto* paths : {&spec_.share, &spec_.protect}) {
+    for (const auto& path : *paths) setup.same.add(path);
+  }
 }
 
 wire::Setup Context::describe(const Host& host) const {
@@ -63,14 +184,23 @@ wire::Setup Context::describe(const Host& host) const {
   setup.view_dir = host.runtime.view(name());
   setup.runtime_dir = host.runtime.root();
   setup.root_dir = host.runtime.staging();
-  if (!spec_.home.empty()) setup.private_home = host.runtime.home(name());
+  if (!spec_.home.empty() && tier_ != Tier::none) setup.private_home = host.runtime.home(name());
   setup.home = spec_.home;
   for (const auto& path : spec_.share) setup.share.add(path);
   for (const auto& path : spec_.hide) setup.hide.add(path);
+  for (const auto& path : spec_.protect) setup.protect.add(path);
   const bool keeps_all = spec_.is_platform || tier_ == Tier::none;
   setup.capabilities = keeps_all ? all_capabilities() : developer_capabilities();
   setup.own_devpts = !spec_.is_platform;
   setup.protect_kernel_knobs = !spec_.is_platform;
+  setup.is_platform = spec_.is_platform;
+  if (lease_) setup.own_uid = lease_.uid();
+  setup.with_farm = wants_farm();
+  setup.with_route = !spec_.child_context.empty();
+  setup.pid_max = pid_max_;
+  setup.tmpfs_bytes = spec_.limits.tmpfs;
+  describe_hardening(host, setup);
+  setup.reports_jobs = host.reports_jobs;
   return setup;
 }
 
@@ -87,8 +217,19 @@ Result<void> Context::start_init(const Host& host) {
   if (!init) return tl::unexpected<base::Error>(init.error());
   init_pid_ = init->pid;
   init_pidfd_ = std::move(init->pidfd);
+  // It waits for its Setup, so nothing of the context is outside of them.
+  if (auto added = cgroups_.add(init_pid_); !added) return added;
   return wire::send_datagram(channel_.borrow(), wire::MessageType::setup,
                              wire::encode(describe(host)));
+}
+
+void Context::take_farm(wire::Frame& frame, const wire::Ready& ready) {
+  farm_error_ = ready.farm_error;
+  memfd_error_ = ready.memfd_error;
+  if (frame.fds.size() > 1) farm_root_ = std::move(frame.fds[1]);  // the first: see await_ready()
+  if (farm_root_ || !farm_error_.empty()) return;
+  farm_error_ = is_isolated(tier_) ? "'enforce' of this context asks for another mechanism"
+                                   : "needs mount namespaces: the tiers namespaces and userns";
 }
 
 Result<void> Context::await_ready() {
@@ -106,13 +247,14 @@ Result<void> Context::await_ready() {
   if (!answer) return tl::unexpected<base::Error>(answer.error());
   // The step's text names its errno already.
   if (answer->error != 0) return base::failure(answer->step, 0);
-  lacks_ = answer->lacks.strings();
+  for (auto& lack : answer->lacks.strings()) lacks_.push_back(std::move(lack));
+  take_farm(**frame, *answer);
+  binfmt_error_ = answer->binfmt_error;
+  ptrace_error_ = answer->ptrace_error;
   if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
-  // Not before: until its exec the init is a copy of this non-dumpable daemon, which an
-  // unprivileged one may not look into.
-  auto link = base::open_file("/proc/" + std::to_string(init_pid_) + "/ns/pid", O_RDONLY);
-  if (!link) return tl::unexpected<base::Error>(link.error());
-  pid_namespace_fd_ = std::move(*link);
+  // From itself: to look into the non-dumpable init takes CAP_SYS_PTRACE, which containers lack.
+  if ((*frame)->fds.empty()) return base::failure("wait for its init", EBADMSG);
+  pid_namespace_fd_ = std::move((*frame)->fds.front());
   struct stat ns {};
   if (::fstat(pid_namespace_fd_.borrow(), &ns) != 0) return base::os_error("fstat a namespace");
   pid_namespace_ = ns.st_ino;
@@ -121,7 +263,8 @@ Result<void> Context::await_ready() {
 
 namespace {
 
-/// Inode of the PID namespace of the process that connected `socket`; 0 = unknown.
+/// Inode of the PID namespace of the process that connected `socket`; 0 = unknown: it has ended, or
+/// is another user's and this process has no CAP_SYS_PTRACE.
 ino_t peer_pid_namespace(int socket, pid_t pid) {
   struct stat ns {};
   int fd = -1;
@@ -137,8 +280,47 @@ ino_t peer_pid_namespace(int socket, pid_t pid) {
 
 }  // namespace
 
+namespace {
+
+/// proc(5); 0 if the process is gone.
+pid_t parent_of(pid_t pid) {
+  const auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto name_end = stat ? stat->rfind(") ") : std::string::npos;
+  return name_end == std::string::npos ? 0 : std::atoi(stat->c_str() + name_end + 4);
+}
+
+/// True if `ancestor` started `pid`, however indirectly. It is a subreaper (prctl(2)), so whoever
+/// comes from it stays below it.
+bool is_descendant(pid_t pid, pid_t ancestor) {
+  constexpr int kDeepest = 4096;
+  for (int depth = 0; pid > 1 && depth < kDeepest; ++depth) {
+    if (pid == ancestor) return true;
+    pid = parent_of(pid);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool is_peer_alive(int socket) {
+  int fd = -1;
+  socklen_t size = sizeof fd;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) != 0) {
+    return errno == ENOPROTOOPT;  // before Linux 6.5
+  }
+  const base::UniqueFd pidfd(fd);
+  pollfd end{fd, POLLIN, 0};
+  return ::poll(&end, 1, 0) == 0;
+}
+
+bool Context::is_ancestor_of(pid_t pid) const { return is_descendant(pid, init_pid_); }
+
 bool Context::contains(int socket, pid_t pid) const {
-  return !is_isolated(tier_) || peer_pid_namespace(socket, pid) == pid_namespace_;
+  if (tier_ == Tier::none) return true;
+  const ino_t found = is_isolated(tier_) ? peer_pid_namespace(socket, pid) : 0;
+  if (found != 0) return found == pid_namespace_;
+  // In this order: a pid that is reused belongs to somebody who came after the end.
+  return is_descendant(pid, init_pid_) && is_peer_alive(socket);
 }
 
 namespace {
@@ -158,6 +340,18 @@ int count_members(ino_t inode) {
   return members;
 }
 
+int count_descendants(pid_t ancestor) {
+  int count = 0;
+  DIR* proc = ::opendir("/proc");
+  if (proc == nullptr) return 0;
+  while (const dirent* entry = ::readdir(proc)) {
+    const int pid = std::atoi(entry->d_name);
+    count += pid > 1 && pid != ancestor && is_descendant(pid, ancestor);
+  }
+  ::closedir(proc);
+  return count;
+}
+
 constexpr int kDestroyDeadlineMs = 5'000;
 
 bool await_end(int pidfd, int deadline_ms) {
@@ -171,32 +365,38 @@ bool await_end(int pidfd, int deadline_ms) {
 
 }  // namespace
 
+int Context::count_survivors() const {
+  if (is_isolated(tier_)) return count_members(pid_namespace_);
+  if (lease_) return count_processes_of(lease_.uid());
+  return count_descendants(init_pid_);
+}
+
 Destroyed Context::destroy() {
   Destroyed result;
   if (init_pid_ <= 0) return result;
   // The death of PID 1 kills the namespace, and the kernel lets it be reaped only when all the
-  // others are gone (pid_namespaces(7)). Without a namespace the init kills its descendants when
-  // its channel closes.
-  if (is_isolated(tier_)) ::syscall(SYS_pidfd_send_signal, init_pidfd_.borrow(), SIGKILL, 0, 0);
+  // others are gone (pid_namespaces(7)). Without a namespace the init kills its members and ends
+  // when they are gone; it alone knows them.
+  const int signal = is_isolated(tier_) ? SIGKILL : SIGTERM;
+  ::syscall(SYS_pidfd_send_signal, init_pidfd_.borrow(), signal, 0, 0);
   channel_.reset();
-  if (!await_end(init_pidfd_.borrow(), kDestroyDeadlineMs)) {
+  const bool has_ended = await_end(init_pidfd_.borrow(), kDestroyDeadlineMs);
+  if (!has_ended) {
+    result.survivors = count_survivors();
     ::syscall(SYS_pidfd_send_signal, init_pidfd_.borrow(), SIGKILL, 0, 0);
     await_end(init_pidfd_.borrow(), kDestroyDeadlineMs);
   }
   siginfo_t ended{};
   ::waitid(P_PID, static_cast<id_t>(init_pid_), &ended, WEXITED | WNOHANG);
-  if (is_isolated(tier_)) result.survivors = count_members(pid_namespace_);
+  if (is_isolated(tier_) || lease_) result.survivors = count_survivors();
   init_pid_ = -1;
+  cgroups_ = {};
   return result;
 }
 
 Context::~Context() { destroy(); }
 
 Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs) {
-  if (tier == Tier::uids || tier == Tier::landlock) {
-    return base::failure("tier " + std::string(name_of(tier)), ENOTSUP,
-                         "not available in this version");
-  }
   ContextSpec spec;
   spec.name = "probe";
   auto context = Context::create(spec, {runtime, programs, tier});
@@ -205,9 +405,31 @@ Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& 
   return {};
 }
 
+std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
+                                     const std::string& programs) {
+  const std::pair<const char*, Limits> each[] = {
+      {"pids", {.pids = 1000}},          {"memory", {.memory = 1 << 30}},
+      {"cpu", {.cpu_hundredths = 100}},  {"open_files", {.open_files = 256}},
+      {"tmpfs", {.tmpfs = kLeastTmpfs}}, {"exec_time", {.exec_time_ms = 1000}}};
+  std::vector<LimitOffer> offers;
+  for (const auto& [name, limits] : each) {
+    ContextSpec spec;
+    spec.name = "probe";
+    spec.limits = limits;
+    auto context = Context::create(spec, {runtime, programs, tier});
+    runtime.remove(spec.name);
+    if (context) {
+      offers.push_back({name, (*context)->kept_limits().front().by, {}});
+    } else {
+      offers.push_back({name, {}, context.error().message()});
+    }
+  }
+  return offers;
+}
+
 Tier probe_tier(const RuntimeDir& runtime, const std::string& programs,
                 std::vector<std::string>& reasons) {
-  for (const Tier tier : {Tier::namespaces, Tier::userns}) {
+  for (const Tier tier : {Tier::namespaces, Tier::userns, Tier::uids, Tier::landlock}) {
     auto probed = probe_one(tier, runtime, programs);
     if (probed) return tier;
     reasons.push_back(std::string(name_of(tier)) + ": " + probed.error().message());

@@ -10,9 +10,12 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "contexts/cgroups.h"
 #include "contexts/runtime_dir.h"
 #include "contexts/spec.h"
 #include "contexts/tier.h"
+#include "contexts/uid_lease.h"
+#include "wire/channel.h"
 #include "wire/message.h"
 
 namespace contexts {
@@ -23,6 +26,8 @@ struct Host {
   /// Folder of airlock-init, airlock-stub and libairlock-preload.so.
   std::string programs;
   Tier tier = Tier::none;
+  /// Inits tell of each job's end (JobEnded).
+  bool reports_jobs = false;
 };
 
 /// What an init did when it was asked to stop.
@@ -49,6 +54,19 @@ class Context {
   Tier tier() const { return tier_; }
   /// What the tier could not do on this machine, one line each.
   const std::vector<std::string>& lacks() const { return lacks_; }
+  /// Whether its agents can have a shim farm: the root of its tmpfs, to be taken once, or else why
+  /// there is none.
+  base::UniqueFd take_farm_root() { return std::move(farm_root_); }
+  const std::string& farm_error() const { return farm_error_; }
+  /// Why programs can be made of a memfd here; empty if they cannot. Of contexts with a farm.
+  const std::string& memfd_error() const { return memfd_error_; }
+  /// Its agents can load the interposer by an own /etc/ld.so.preload,
+  /// airlock_folder()/ld.so.preload.
+  bool has_preload_file() const { return has_preload_file_; }
+  /// Why this context's programs cannot have a binfmt_misc of their own; empty if they can.
+  const std::string& binfmt_error() const { return binfmt_error_; }
+  /// Why this context's programs cannot be traced; empty if they can.
+  const std::string& ptrace_error() const { return ptrace_error_; }
   /// The init's pid in the daemon's PID namespace.
   pid_t init_pid() const { return init_pid_; }
   /// Readable (poll(2)) when the init has ended. Borrowed.
@@ -60,25 +78,70 @@ class Context {
   /// Folder in which this context's programs find stub, interposer and router socket.
   const std::string& airlock_folder() const { return airlock_folder_; }
 
+  /// User and group that all its programs have in tier `uids`; none where they have their caller's.
+  std::optional<UserIds> own_ids() const;
+  /// The folder that programs get as HOME in tiers that cannot put one at the place of the
+  /// platform's; else empty.
+  const std::string& own_home() const { return own_home_; }
+  /// What its programs change in the root file system is not the platform's.
+  bool has_own_rootfs() const { return has_overlay(); }
+
+  /// Its limits, each with what keeps it.
+  const std::vector<KeptLimit>& kept_limits() const { return kept_limits_; }
+  /// How often one that a cgroup keeps was hit; 0 for the others, which nobody counts.
+  std::uint64_t limit_hits(const std::string& limit) const { return cgroups_.hits(limit); }
+  /// What no program of this context may have more of.
+  const std::vector<wire::Rlimit>& rlimit_caps() const { return rlimit_caps_; }
+
+  /// One more line of lacks().
+  void add_lack(std::string line) { lacks_.push_back(std::move(line)); }
+
   /// True if the process that connected `socket`, `pid` in the daemon's namespace, belongs to this
   /// context (asked of its pidfd, so a reused pid does not deceive). False once it has ended.
+  /// Always true in tier `none`.
   bool contains(int socket, pid_t pid) const;
 
+  /// True if `pid`, of the daemon's namespace, comes from this context's init. Once a process has
+  /// ended this tells nothing of it: ask is_peer_alive() afterwards.
+  bool is_ancestor_of(pid_t pid) const;
+
   /// Kills everything in the context and waits for it. Double-forked and setsid'ed processes are
-  /// included: they cannot leave a PID namespace.
+  /// included: they cannot leave a PID namespace, a Landlock domain, or the descendants of the
+  /// init.
   Destroyed destroy();
 
  private:
   explicit Context(ContextSpec spec) : spec_(std::move(spec)) {}
   base::Result<void> start_init(const Host& host);
   base::Result<void> set_up(const Host& host);
+  base::Result<void> settle_limits();
+  base::Result<void> keep_without_cgroup(const std::string& limit, std::uint64_t value);
   base::Result<void> await_ready();
+  base::Result<void> choose_user();
+  int count_survivors() const;
   wire::Setup describe(const Host& host) const;
+  bool wants_farm() const;
+  bool has_overlay() const;
+  void describe_hardening(const Host& host, wire::Setup& setup) const;
+  void take_farm(wire::Frame& frame, const wire::Ready& ready);
 
   ContextSpec spec_;
   Tier tier_ = Tier::none;
   std::vector<std::string> lacks_;
+  std::string binfmt_error_;
+  std::string ptrace_error_;
   std::string airlock_folder_;
+  std::string own_home_;
+  UidLease lease_;
+  Cgroups cgroups_;
+  std::vector<KeptLimit> kept_limits_;
+  std::vector<wire::Rlimit> rlimit_caps_;
+  /// Of its PID namespace; 0: the machine's.
+  std::uint32_t pid_max_ = 0;
+  base::UniqueFd farm_root_;
+  std::string farm_error_;
+  std::string memfd_error_;
+  bool has_preload_file_ = false;
   base::UniqueFd channel_;
   base::UniqueFd init_pidfd_;
   pid_t init_pid_ = -1;
@@ -87,12 +150,27 @@ class Context {
   ino_t pid_namespace_ = 0;
 };
 
+/// False if the process that connected `socket` is known to have ended (pidfd of SO_PEERPIDFD,
+/// Linux 6.5; before that nothing is known and it counts as alive).
+bool is_peer_alive(int socket);
+
 constexpr int kReadyDeadlineMs = 10'000;
 
 /// The strongest tier this process can have here, found by making a context in each, strongest
-/// first. `reasons` gets a line for each tier that failed.
+/// first; none if none works. `reasons` gets a line for each tier that failed.
 Tier probe_tier(const RuntimeDir& runtime, const std::string& programs,
                 std::vector<std::string>& reasons);
+
+/// What would keep a limit here, or why nothing does.
+struct LimitOffer {
+  std::string name;
+  std::string by;
+  std::string error;
+};
+
+/// Found by making a context of `tier` with each limit.
+std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
+                                     const std::string& programs);
 
 /// Makes and destroys a context of `tier`. The error says what is missing.
 base::Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs);

@@ -15,14 +15,29 @@ namespace contexts {
 
 using base::Result;
 
+namespace {
+
+constexpr const char* kWayOut =
+    "choose a folder that can be written by --runtime-dir or AIRLOCK_RUNTIME_DIR";
+
+}  // namespace
+
 Result<void> RuntimeDir::make_folders(const std::string& root) {
-  const std::string folders[] = {root, root + "/view", root + "/home", root + "/root"};
+  const std::string folders[] = {root, root + "/view", root + "/home", root + "/root",
+                                 root + "/upper"};
   for (const auto& folder : folders) {
     if (::mkdir(folder.c_str(), 0711) != 0 && errno != EEXIST) {
-      return base::os_error("create the runtime folder " + folder);
+      return base::os_error("create the runtime folder " + folder, kWayOut);
     }
+    struct stat info {};
+    if (::stat(folder.c_str(), &info) != 0) return base::os_error("stat " + folder);
+    // One that root has made for whoever runs the container is as good.
+    const bool is_others = info.st_uid == 0 && ::geteuid() != 0;
+    if (is_others && ::access(folder.c_str(), W_OK | X_OK) == 0) continue;
     // Whatever the umask was: contexts of other users pass through, nobody lists.
-    if (::chmod(folder.c_str(), 0711) != 0) return base::os_error("chmod " + folder);
+    if (::chmod(folder.c_str(), 0711) != 0) {
+      return base::os_error("use the runtime folder " + folder, kWayOut);
+    }
   }
   return {};
 }
@@ -92,7 +107,7 @@ RuntimeDir::~RuntimeDir() {
   if (is_private_) {
     std::filesystem::remove_all(root_, ignored);
   } else {
-    for (const char* folder : {"/view", "/home", "/root"}) {
+    for (const char* folder : {"/view", "/home", "/root", "/upper"}) {
       std::filesystem::remove_all(root_ + folder, ignored);
     }
   }
@@ -123,6 +138,25 @@ Result<void> RuntimeDir::make_view(const std::string& context, const std::string
   return {};
 }
 
+Result<bool> RuntimeDir::make_preload_file(const std::string& context) const {
+  struct stat info {};
+  if (::lstat("/etc/ld.so.preload", &info) != 0 || !S_ISREG(info.st_mode)) return false;
+  auto others = base::read_file("/etc/ld.so.preload");
+  if (!others) return tl::unexpected<base::Error>(others.error());
+  const std::string path = view(context) + "/ld.so.preload";
+  auto written = base::write_file(path, root_ + "/libairlock-preload.so\n" + *others, 0644);
+  if (!written) return tl::unexpected<base::Error>(written.error());
+  if (::chmod(path.c_str(), 0644) != 0) return base::os_error("chmod " + path);
+  return true;
+}
+
+Result<void> RuntimeDir::add_shell(const std::string& context, const std::string& programs) const {
+  for (const char* name : {"/airlock-shell", "/airlock-shell.so"}) {
+    if (auto copied = copy_program(programs + name, view(context) + name); !copied) return copied;
+  }
+  return {};
+}
+
 Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, unsigned gid) const {
   const std::string folder = home(context);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)
@@ -134,10 +168,24 @@ Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, uns
   return {};
 }
 
+Result<void> RuntimeDir::make_upper(const std::string& context) const {
+  const std::string folder = upper(context);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);  // of a daemon that was killed
+  for (const auto& each : {folder, folder + "/upper", folder + "/work"}) {
+    const bool is_outer = each == folder;
+    if (::mkdir(each.c_str(), 0700) != 0) return base::os_error("mkdir " + each);
+    // The upper one is the root folder's face.
+    if (!is_outer && ::chmod(each.c_str(), 0755) != 0) return base::os_error("chmod " + each);
+  }
+  return {};
+}
+
 void RuntimeDir::remove(const std::string& context) const {
   std::error_code ignored;
   std::filesystem::remove_all(view(context), ignored);
   std::filesystem::remove_all(home(context), ignored);
+  std::filesystem::remove_all(upper(context), ignored);
 }
 
 }  // namespace contexts

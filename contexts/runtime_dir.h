@@ -12,6 +12,7 @@ namespace contexts {
 ///   ROOT/view/NAME/          what context NAME sees at ROOT: airlock-stub, libairlock-preload.so,
 ///                            router.sock; read-only there
 ///   ROOT/home/NAME/          HOME of a user context
+///   ROOT/upper/NAME/         what context NAME has changed in its root file system
 ///   ROOT/root/               where new roots are assembled
 class RuntimeDir {
  public:
@@ -30,15 +31,24 @@ class RuntimeDir {
   std::string control_socket() const { return root_ + "/control.sock"; }
   std::string view(const std::string& context) const { return root_ + "/view/" + context; }
   std::string home(const std::string& context) const { return root_ + "/home/" + context; }
+  std::string upper(const std::string& context) const { return root_ + "/upper/" + context; }
   std::string staging() const { return root_ + "/root"; }
 
   /// Creates view(context), with the stub and the interposer copied from `programs` when
   /// `with_router`; else empty.
   base::Result<void> make_view(const std::string& context, const std::string& programs,
                                bool with_router) const;
+  /// Creates view(context)/ld.so.preload: what /etc/ld.so.preload says, after the interposer.
+  /// False, and no file, if there is no /etc/ld.so.preload that it could be mounted over
+  /// (ld.so(8)).
+  base::Result<bool> make_preload_file(const std::string& context) const;
+  /// Adds airlock-shell and airlock-shell.so to view(context), for a context with a shell.
+  base::Result<void> add_shell(const std::string& context, const std::string& programs) const;
   /// Creates home(context), 0700, owned by `uid`:`gid`.
   base::Result<void> make_home(const std::string& context, unsigned uid, unsigned gid) const;
-  /// Removes both; what is still mounted elsewhere stays usable there.
+  /// Creates upper(context) with the folders of an overlay's upper layer, empty.
+  base::Result<void> make_upper(const std::string& context) const;
+  /// Removes all of them; what is still mounted elsewhere stays usable there.
   void remove(const std::string& context) const;
 
  private:

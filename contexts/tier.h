@@ -25,4 +25,11 @@ constexpr std::optional<Tier> parse_tier(std::string_view name) {
 /// True for the tiers in which a context has a PID namespace of its own.
 constexpr bool is_isolated(Tier tier) { return tier == Tier::namespaces || tier == Tier::userns; }
 
+/// The user ids that contexts of tier `uids` are given (contexts/uid_lease.h): the end of what
+/// adduser(8) hands out, and still within the 65536 that most user namespaces have mapped.
+constexpr std::uint32_t kFirstOwnUid = 59000;
+constexpr std::uint32_t kLastOwnUid = 59999;
+/// Never an owner of anything: see contexts/init/confine.cc.
+constexpr std::uint32_t kKillerUid = 58999;
+
 }  // namespace contexts

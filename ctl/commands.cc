@@ -5,14 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstring>
 #include <iostream>
 
+#include "ctl/agent_text.h"
+#include "ctl/ask.h"
 #include "ctl/client.h"
 #include "ctl/daemon_process.h"
 #include "ctl/exec_client.h"
+#include "ctl/limits.h"
 #include "ctl/print.h"
 
 namespace ctl {
@@ -36,11 +38,7 @@ std::uint64_t parse_duration(const std::string& text) {
   return unit == "h" ? number * 3'600'000 : 0;
 }
 
-namespace {
-
-/// Asks the daemon; complains and gives nothing if there is none or it refuses.
-std::optional<json> ask(const Common& common, const std::string& verb,
-                        json fields = json::object()) {
+std::optional<json> ask(const Common& common, const std::string& verb, json fields) {
   auto client = Client::connect(common.runtime_dir);
   if (!client) {
     complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() +
@@ -62,6 +60,8 @@ std::string text_of(const json& object, const char* field) {
   return found->dump();
 }
 
+namespace {
+
 std::optional<json> env_object(const ContextOptions& options) {
   json env = json::object();
   for (const auto& entry : options.env) {
@@ -82,6 +82,17 @@ int up(const Common& common, const DaemonOptions& options) {
   std::vector<std::string> words = {"--runtime-dir", common.runtime_dir};
   if (!options.config.empty()) words.insert(words.end(), {"--config", options.config});
   if (!options.tier.empty()) words.insert(words.end(), {"--tier", options.tier});
+  if (!options.require_tier.empty()) {
+    words.insert(words.end(), {"--require-tier", options.require_tier});
+  }
+  if (!options.stop_grace.empty()) {
+    const auto grace = parse_duration(options.stop_grace);
+    if (grace == 0 && options.stop_grace.find_first_not_of("0smh") != std::string::npos) {
+      return complain("--stop-grace " + options.stop_grace + ": expected e.g. 500ms, 5s or 2m",
+                      kUsage);
+    }
+    words.insert(words.end(), {"--stop-grace-ms", std::to_string(grace)});
+  }
   if (options.development) words.push_back("--development");
   if (options.foreground) {
     std::string program = daemon_program();
@@ -121,8 +132,13 @@ int ctx_create(const Common& common, const ContextOptions& options) {
   if (!env) return kUsage;
   json spec = {{"name", options.name},           {"env", *env},
                {"share", options.share},         {"hide", options.hide},
-               {"isolation", options.isolation}, {"childContext", options.child_context}};
+               {"isolation", options.isolation}, {"childContext", options.child_context},
+               {"enforce", options.enforce},     {"rootfs", options.rootfs}};
   if (!options.cwd.empty()) spec["cwd"] = options.cwd;
+  if (options.not_persistent) spec["persistent"] = false;
+  auto limits = limits_object(options.limits);
+  if (!limits) return complain(limits.error(), kUsage);
+  spec["limits"] = std::move(*limits);
   auto answer = ask(common, "ctx.create", {{"spec", spec}});
   if (!answer) return 1;
   if (common.json) print_json((*answer)["context"]);
@@ -293,32 +309,96 @@ int info(const Common& common) {
   return 0;
 }
 
-int doctor(const Common& common) {
-  const std::string command = "'" + daemon_program() + "' --doctor";
-  FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return complain("cannot start " + daemon_program(), 1);
-  std::string text;
-  std::array<char, 4096> block;
-  while (const std::size_t n = ::fread(block.data(), 1, block.size(), pipe)) {
-    text.append(block.data(), n);
-  }
-  ::pclose(pipe);
-  const json report = json::parse(text, nullptr, false);
-  if (!report.is_object()) return complain("airlock-routerd --doctor gave no report", 1);
-  if (common.json) return print_json(report), 0;
-  bool is_isolated = false;
+namespace {
+
+/// The tiers, what the strongest lacks, and how to get those that do not work; true if one
+/// isolates.
+bool print_tiers(const json& tiers) {
+  const json* strongest = nullptr;
   std::vector<std::vector<std::string>> rows = {{"TIER", "HERE", "WHY NOT"}};
-  for (const auto& tier : report["tiers"]) {
+  for (const auto& tier : tiers) {
     const bool works = tier.value("works", false);
-    is_isolated |= works;
+    if (works && strongest == nullptr) strongest = &tier;
     rows.push_back({text_of(tier, "tier"), works ? "works" : "no", tier.value("reason", "")});
   }
+  std::cout << "\n";
   print_table(rows);
-  std::cout << (is_isolated
-                    ? "\nContexts are isolated here.\n"
-                    : "\nNo tier isolates here. In a container: --cap-add SYS_ADMIN (docker, "
-                      "podman), or securityContext.capabilities.add: [SYS_ADMIN] (Kubernetes). On "
-                      "a host as a user: allow unprivileged user namespaces.\n");
+  const std::string name = strongest != nullptr ? text_of(*strongest, "tier") : "none";
+  const bool is_isolated = name == "namespaces" || name == "userns";
+  std::cout << "\n"
+            << (is_isolated ? "Contexts are isolated here. The strongest tier is " + name + "."
+                            : "No tier isolates here; the strongest that works is " + name +
+                                  ", and it must be asked for by --require-tier " + name + ".")
+            << "\n";
+  const std::string lacks = strongest != nullptr ? strongest->value("lacks", "") : "";
+  if (!lacks.empty()) std::cout << "What it lacks: " << lacks << ".\n";
+  for (const auto& tier : tiers) {
+    if (&tier == strongest) break;
+    std::cout << "\nTo get " << text_of(tier, "tier") << ":\n";
+    for (const char* where : {"docker", "podman", "kubernetes", "host"}) {
+      std::cout << "  " << where << ": " << tier["options"].value(where, "") << "\n";
+    }
+  }
+  return is_isolated;
+}
+
+void print_enforcement(const json& enforcement) {
+  std::vector<std::vector<std::string>> rows = {{"ROUTING BY", "HERE", "WHY NOT, OR NOT STOPPED"}};
+  for (const auto& offer : enforcement["mechanisms"]) {
+    const bool works = offer.value("works", false);
+    std::string remark = offer.value("reason", "");
+    if (works) {
+      for (const auto& way : offer["notStopped"]) {
+        remark += (remark.empty() ? "not stopped: " : "; ") + way.get<std::string>();
+      }
+    }
+    rows.push_back({text_of(offer, "mechanism"), works ? "works" : "no", remark});
+  }
+  std::cout << "\n";
+  print_table(rows);
+  for (const char* kind : {"dynamic", "static"}) {
+    const auto& chosen = enforcement[kind];
+    std::cout << (kind == std::string("dynamic") ? "\n" : "") << "A " << kind << " agent: "
+              << (chosen.is_string() ? chosen.get<std::string>()
+                                     : "refused, its children would not be routed")
+              << "\n";
+  }
+}
+
+}  // namespace
+
+namespace {
+
+void print_limits(const json& limits) {
+  std::vector<std::vector<std::string>> rows = {{"LIMIT", "KEPT BY", "WHY NOT"}};
+  for (const auto& limit : limits) {
+    rows.push_back({text_of(limit, "limit"), limit.value("by", ""), limit.value("reason", "")});
+  }
+  std::cout << "\n";
+  print_table(rows);
+}
+
+}  // namespace
+
+int doctor(const Common& common, const std::vector<std::string>& agent) {
+  std::vector<std::string> words = {"--doctor"};
+  if (!agent.empty()) {
+    words.emplace_back("--");
+    words.insert(words.end(), agent.begin(), agent.end());
+  }
+  const auto text = daemon_output(words);
+  const json report = json::parse(text ? *text : "", nullptr, false);
+  if (!report.is_object()) return complain("airlock-routerd --doctor gave no report", 1);
+  if (!agent.empty()) return explain_agent(common, agent, report["agent"]);
+  if (common.json) return print_json(report), 0;
+  std::vector<std::vector<std::string>> rows = {{"HERE", "", "WHAT IT COSTS"}};
+  for (const auto& fact : report["machine"]) {
+    rows.push_back({text_of(fact, "name"), text_of(fact, "value"), fact.value("remark", "")});
+  }
+  print_table(rows);
+  const bool is_isolated = print_tiers(report["tiers"]);
+  if (is_isolated) print_enforcement(report["enforcement"]);
+  print_limits(report["limits"]);
   return is_isolated ? 0 : 1;
 }
 

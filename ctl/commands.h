@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct RunOptions {
   std::vector<std::string> share;
   std::vector<std::string> hide;
   std::string tier;
+  std::string require_tier;
+  std::string enforce = "auto";
   std::string route_log;
   bool development = false;
   bool keep = false;
@@ -31,14 +34,26 @@ struct ExecOptions {
   std::vector<std::string> env;
   std::string cwd;
   std::string timeout;
+  std::string grace;
   bool interactive = false;
+  bool terminal = false;
   std::vector<std::string> command;
+  /// A command text for a shell, in place of `command`.
+  std::string text;
+  /// Nothing: as the context has it.
+  std::optional<std::string> shell;
+  bool no_shell = false;
+  bool no_checkpoint = false;
+  /// queue (also if empty) or fail.
+  std::string on_busy;
 };
 
 struct DaemonOptions {
   std::string config;
   std::string tier;
+  std::string require_tier;
   std::string log_file;
+  std::string stop_grace;
   bool development = false;
   bool foreground = false;
 };
@@ -50,8 +65,18 @@ struct ContextOptions {
   std::string cwd;
   std::string child_context;
   std::string isolation = "secure";
+  std::string rootfs = "shared";
+  std::string enforce = "auto";
+  std::vector<std::string> limits;  ///< NAME=VALUE
   std::vector<std::string> share;
   std::vector<std::string> hide;
+  bool not_persistent = false;
+};
+
+struct LogOptions {
+  std::string service;
+  std::size_t lines = 0;  ///< 0: all that the daemon gives
+  bool follow = false;
 };
 
 struct JobOptions {
@@ -60,9 +85,34 @@ struct JobOptions {
   std::string signal = "TERM";
 };
 
+/// One command for completion scripts: its words ("ctx create"), and what may follow them.
+struct CompletionRow {
+  std::string command;
+  std::vector<std::string> commands;
+  std::vector<std::string> options;
+  /// Its first argument is the name of a context.
+  bool takes_context = false;
+};
+
 // Each command returns its exit code; run and exec end this process as their program ended.
 int run(const Common& common, const RunOptions& options);
 int exec(const Common& common, const ExecOptions& options);
+/// An interactive shell on a terminal of its own.
+int sh(const Common& common, const ExecOptions& options);
+int env_get(const Common& common, const std::string& context,
+            const std::vector<std::string>& names);
+int env_set(const Common& common, const std::string& context,
+            const std::vector<std::string>& entries);
+int env_unset(const Common& common, const std::string& context,
+              const std::vector<std::string>& names);
+int change_folder(const Common& common, const std::string& context, const std::string& folder);
+int print_folder(const Common& common, const std::string& context);
+int shells(const Common& common, const std::string& context);
+/// `verb`: interrupt or reset.
+int order_shell(const Common& common, const std::string& verb, const std::string& context,
+                const std::string& shell);
+/// Prints a completion script; `tables` are what the options and commands are.
+int completion(const std::string& shell, const std::vector<CompletionRow>& rows);
 int up(const Common& common, const DaemonOptions& options);
 int down(const Common& common);
 int ctx_create(const Common& common, const ContextOptions& options);
@@ -75,9 +125,17 @@ int kill_job(const Common& common, const JobOptions& options);
 int routes(const Common& common, bool follow);
 int route_explain(const Common& common, const std::string& context,
                   const std::vector<std::string>& command);
-int doctor(const Common& common);
+/// What this machine can isolate with, or with an agent's command line what happens to that agent.
+int doctor(const Common& common, const std::vector<std::string>& agent);
+int services(const Common& common);
+int logs(const Common& common, const LogOptions& options);
+int restart(const Common& common, const std::string& service);
+int reload(const Common& common);
 int info(const Common& common);
 int version(const Common& common);
+int audit_head(const Common& common);
+/// Of `folder`, or of the running daemon's log, which then must have what the daemon wrote last.
+int audit_verify(const Common& common, const std::string& folder, std::string head);
 int config_check(const Common& common, const std::string& file);
 
 /// Says "airlock: TEXT" on stderr and returns `code`.

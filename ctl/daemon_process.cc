@@ -47,6 +47,35 @@ std::string daemon_program() {
   return folder + "/airlock-routerd";
 }
 
+base::Result<std::string> daemon_output(const std::vector<std::string>& arguments) {
+  std::vector<std::string> argv = {daemon_program()};
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (auto& word : argv) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return base::os_error("pipe");
+  const base::UniqueFd readable(ends[0]);
+  base::UniqueFd writable(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return base::os_error("fork");
+  if (pid == 0) {
+    ::dup2(writable.borrow(), STDOUT_FILENO);
+    ::execv(pointers[0], pointers.data());
+    _exit(127);
+  }
+  writable.reset();
+  std::string text;
+  char block[4096];
+  for (ssize_t n = 1; n > 0 || (n < 0 && errno == EINTR);) {
+    n = ::read(readable.borrow(), block, sizeof block);
+    if (n > 0) text.append(block, static_cast<std::size_t>(n));
+  }
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
 base::Result<EmbeddedDaemon> EmbeddedDaemon::start(const std::vector<std::string>& options) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {

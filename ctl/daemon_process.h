@@ -13,6 +13,9 @@ namespace ctl {
 /// Path of airlock-routerd, beside this program.
 std::string daemon_program();
 
+/// What airlock-routerd with these arguments writes to stdout until it ends; its stderr is ours.
+base::Result<std::string> daemon_output(const std::vector<std::string>& arguments);
+
 /// The daemon that `airlock run` starts for itself: a child that ends with this process.
 class EmbeddedDaemon {
  public:

@@ -43,31 +43,45 @@ void give_up_fds(void* argument) {
 
 }  // namespace
 
-Ending run_request(int socket, const wire::ExecRequest& request, const std::vector<int>& fds) {
+wire::Outcome attend_request(int socket, wire::ExecRequest request, const std::vector<int>& fds,
+                             TerminalWish wish) {
+  const auto terminal =
+      wish == TerminalWish::always ? wire::Relay::force(request) : wire::Relay::offer(request);
+  // A person's terminal stays a person's: it is never handed over.
+  if (terminal) request.tty = wire::TtyMode::fresh;
   const std::uint64_t blocked_before = wire::hold_signals();
   auto sent = wire::send_message(socket, request, fds);
-  if (!sent) {
-    return {base::WaitStatus::from_exit_code(kRefused).raw(),
-            request.path + " was not started: " + sent.error().message()};
-  }
+  if (!sent) return wire::Lost{false, sent.error().message()};
   auto passed = fds;
-  const auto outcome = wire::attend(socket, {.blocked_before = blocked_before,
-                                             .on_started = give_up_fds,
-                                             .argument = &passed,
-                                             .already_sent = request.state.pending_signals});
+  return wire::attend(socket, {.blocked_before = blocked_before,
+                               .on_started = give_up_fds,
+                               .argument = &passed,
+                               .already_sent = request.state.pending_signals,
+                               .terminal = terminal.get()});
+}
+
+Ending ending_of(const wire::Outcome& outcome, const std::string& program) {
   if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {
     if (!exited->timed_out) return {exited->wait_status, {}};
-    return {base::WaitStatus::from_exit_code(kTimedOut).raw(), request.path + " timed out"};
+    return {base::WaitStatus::from_exit_code(kTimedOut).raw(), program + " timed out"};
   }
   if (const auto* refusal = std::get_if<wire::NotStarted>(&outcome)) {
-    return {base::WaitStatus::from_exit_code(refusal->exit_code).raw(), refusal->message};
+    return {base::WaitStatus::from_exit_code(refusal->exit_code).raw(),
+            refusal->is_told ? std::string() : refusal->message};
   }
   const auto* lost = std::get_if<wire::Lost>(&outcome);
   const bool has_started = lost != nullptr && lost->started;
-  return {base::WaitStatus::from_exit_code(has_started ? kLost : kRefused).raw(),
-          has_started ? "lost " + request.path + ": its context or the daemon ended"
-                      : request.path + " was not started: " +
-                            (lost != nullptr ? lost->why : "unexpected answer")};
+  return {
+      base::WaitStatus::from_exit_code(has_started ? kLost : kRefused).raw(),
+      has_started
+          ? "lost " + program + ": its context or the daemon ended"
+          : program + " was not started: " + (lost != nullptr ? lost->why : "unexpected answer")};
+}
+
+Ending run_request(int socket, wire::ExecRequest request, const std::vector<int>& fds,
+                   TerminalWish wish) {
+  const std::string program = request.path;
+  return ending_of(attend_request(socket, std::move(request), fds, wish), program);
 }
 
 }  // namespace ctl

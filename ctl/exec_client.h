@@ -5,6 +5,7 @@
 
 #include "base/unique_fd.h"
 #include "wire/message.h"
+#include "wire/requester.h"
 
 namespace ctl {
 
@@ -25,9 +26,20 @@ struct Ending {
 /// A request for `argv` in the caller's environment, folder and process state, with `fds` passed.
 wire::ExecRequest make_request(const std::vector<std::string>& argv, const std::vector<int>& fds);
 
+/// Whether a program gets a terminal: if one is passed to it, or in any case, on 0, 1 and 2.
+enum class TerminalWish { as_passed, always };
+
 /// Sends the request on a control connection and stays until the program has ended, forwarding
-/// signals. `fds` are borrowed; the caller's copies of 0 and 1 are replaced by /dev/null once the
-/// program runs, so that it alone holds its pipes.
-Ending run_request(int socket, const wire::ExecRequest& request, const std::vector<int>& fds);
+/// signals and relaying to its terminal. `fds` are borrowed; the caller's copies of 0 and 1 are
+/// replaced by /dev/null once the program runs, so that it alone holds its pipes.
+wire::Outcome attend_request(int socket, wire::ExecRequest request, const std::vector<int>& fds,
+                             TerminalWish wish = TerminalWish::as_passed);
+
+/// `program` is what the message calls it.
+Ending ending_of(const wire::Outcome& outcome, const std::string& program);
+
+/// Both in one.
+Ending run_request(int socket, wire::ExecRequest request, const std::vector<int>& fds,
+                   TerminalWish wish = TerminalWish::as_passed);
 
 }  // namespace ctl

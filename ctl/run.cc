@@ -59,10 +59,10 @@ base::Result<json> embed_request(const RunOptions& options) {
     user_env.push_back(entry);
   }
   return json{
-      {"in", options.in},       {"routeTo", options.route_to.empty() ? "user" : options.route_to},
-      {"userEnv", user_env},    {"share", options.share},
-      {"hide", options.hide},   {"agent", options.command.front()},
-      {"cwd", current_folder()}};
+      {"in", options.in},         {"routeTo", options.route_to.empty() ? "user" : options.route_to},
+      {"userEnv", user_env},      {"share", options.share},
+      {"hide", options.hide},     {"enforce", options.enforce},
+      {"agent", options.command}, {"cwd", current_folder()}};
 }
 
 void write_route_log(Client& client, const std::string& path) {
@@ -99,6 +99,9 @@ int run_embedded(const RunOptions& options, const std::vector<int>& fds) {
   std::vector<std::string> daemon_options;
   if (options.development) daemon_options.push_back("--development");
   if (!options.tier.empty()) daemon_options.insert(daemon_options.end(), {"--tier", options.tier});
+  if (!options.require_tier.empty()) {
+    daemon_options.insert(daemon_options.end(), {"--require-tier", options.require_tier});
+  }
   auto daemon = EmbeddedDaemon::start(daemon_options);
   if (!daemon) return complain(daemon.error().message(), kRefused);
   std::string runtime_dir;
@@ -130,7 +133,9 @@ std::string needs_own_daemon(const RunOptions& options) {
   if (!options.env_file.empty()) return "--env-file";
   if (!options.share.empty()) return "--share";
   if (!options.hide.empty()) return "--hide";
-  return options.tier.empty() ? "" : "--tier";
+  if (!options.require_tier.empty()) return "--require-tier";
+  if (!options.tier.empty()) return "--tier";
+  return options.enforce == "auto" ? "" : "--enforce";
 }
 
 }  // namespace
@@ -162,51 +167,6 @@ int run(const Common& common, const RunOptions& options) {
     }
   }
   end(run_in(common.runtime_dir, options, fds));
-}
-
-namespace {
-
-/// Descriptors of `airlock exec`: stdin only if asked for, else /dev/null.
-std::vector<int> exec_fds(bool interactive) {
-  if (!interactive) {
-    const base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    ::dup2(null.borrow(), STDIN_FILENO);
-  }
-  std::vector<int> fds;
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (::fcntl(fd, F_GETFD) >= 0) fds.push_back(fd);
-  }
-  return fds;
-}
-
-}  // namespace
-
-int exec(const Common& common, const ExecOptions& options) {
-  auto client = Client::connect(common.runtime_dir);
-  if (!client) {
-    return complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() +
-                        "): start one with 'airlock up'",
-                    kRefused);
-  }
-  const auto fds = exec_fds(options.interactive);
-  auto request = make_request(options.command, fds);
-  request.env = {};
-  for (const auto& entry : options.env) {
-    if (entry.find('=') == std::string::npos || entry.front() == '=') {
-      return complain("-e " + entry + ": expected NAME=value", kUsage);
-    }
-    request.env.add(entry);
-  }
-  request.cwd = options.cwd;
-  request.policy.context = options.context;
-  request.policy.env = wire::EnvMode::context;
-  if (!options.timeout.empty()) {
-    request.policy.time_limit_ms = parse_duration(options.timeout);
-    if (request.policy.time_limit_ms == 0) {
-      return complain("--timeout " + options.timeout + ": expected e.g. 500ms, 5s or 2m", kUsage);
-    }
-  }
-  end(run_request(client->socket(), request, fds));
 }
 
 }  // namespace ctl

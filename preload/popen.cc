@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include "preload/self.h"
 #include "preload/shell.h"
@@ -119,6 +120,7 @@ FILE* open_stream(const char* command, const Mode& mode) {
   }
   const Pipe pipe = mode.read ? Pipe{ends[0], ends[1]} : Pipe{ends[1], ends[0]};
   stream->file = fdopen(pipe.ours, mode.read ? "r" : "w");
+  if (stream->file != nullptr) fwide(stream->file, -1);  // POSIX: byte-oriented from the start
   const int error = stream->file != nullptr ? start(stream, command, mode, pipe) : errno;
   close(pipe.childs);
   if (error == 0) return stream->file;  // NOLINT(clang-analyzer-unix.Malloc): link_stream has it

@@ -8,8 +8,11 @@
 #include <utility>
 
 #include "base/file.h"
+#include "routerd/config_api.h"
+#include "routerd/config_audit.h"
 #include "routerd/config_context.h"
 #include "routerd/config_reader.h"
+#include "routerd/config_services.h"
 #include "routerd/config_yaml.h"
 
 namespace routerd {
@@ -61,10 +64,15 @@ constexpr Key<Config> kTopKeys[] = {
      [](ConfigReader& reader, const Field& field, Config& config) {
        set(config.runtime_dir, reader.path(field, "an absolute path without '.' and '..'"));
      }},
+    {"log_dir",
+     [](ConfigReader& reader, const Field& field, Config& config) {
+       set(config.log_dir, reader.path(field, "an absolute path without '.' and '..'"));
+     }},
+    {"services", read_services},
+    {"control", read_control},
+    {"api", read_api},
+    {"audit", read_audit},
 };
-
-// Known, of later parts of airlock.
-constexpr string_view kLaterKeys[] = {"services", "api", "control", "audit"};
 
 void read_root(ConfigReader& reader, const YamlNode& root, Config& config) {
   if (root.kind != YamlNode::Kind::map && root.kind != YamlNode::Kind::null) {
@@ -72,12 +80,7 @@ void read_root(ConfigReader& reader, const YamlNode& root, Config& config) {
     return reader.fail(root, std::string("expected a map of settings, found ").append(found));
   }
   reader.for_each_entry({root, root}, [&](const Field& entry) {
-    const std::string& key = entry.key.text;
-    if (std::ranges::find(kLaterKeys, key) != std::end(kLaterKeys)) {
-      reader.fail(entry.key, quote(key) + " is not supported by this version of airlock");
-    } else {
-      read_entry<Config>(reader, entry, kTopKeys, config);
-    }
+    read_entry<Config>(reader, entry, kTopKeys, config);
   });
 }
 
@@ -162,6 +165,7 @@ void check(ConfigReader& reader, const Config& config) {
     if (!target.empty() && target == context.child_context) routes.push_back({name, target, true});
   }
   CircleSearch(reader, routes).run();
+  check_services(reader, config);
 }
 
 std::vector<ConfigError> in_order_of_file(std::vector<ConfigError> errors,
@@ -204,6 +208,7 @@ ConfigResult parse_config(string_view text, const std::string& file_name) {
   Config config = default_config();
   ConfigReader reader(file_name);
   read_root(reader, *root, config);
+  add_api_service(reader, config);
   check(reader, config);
   std::vector<ConfigError> errors = in_order_of_file(reader.take_errors(), file_name);
   if (!errors.empty()) return tl::unexpected(std::move(errors));

@@ -14,16 +14,14 @@
 
 #include "contexts/env_filter.h"
 #include "contexts/spec.h"
+#include "routerd/api_config.h"
+#include "routerd/audit/options.h"
+#include "routerd/services/spec.h"
 
 namespace routerd {
 
-enum class Rootfs { overlay, shared };
-
 /// Which of a routed child's descriptors travel: all that may, or 0-2 only.
 enum class PassedFds { all, stdio };
-
-/// A platform terminal of a routed child is relayed, or its descriptor passed on.
-enum class TtyMode { relay, share };
 
 /// The least a context's tier must be. `isolated` is namespaces or userns.
 enum class RequiredTier { isolated, namespaces, userns, uids, landlock, none };
@@ -39,18 +37,21 @@ struct ContextConfig {
   /// Without `route_child` in the file: always if it gives `child_context`, else never; automatic
   /// for `platform` as long as the file gives neither.
   contexts::RouteChild route_child = contexts::RouteChild::never;
+  contexts::Enforce enforce;  ///< nothing: the strongest that works
   contexts::Isolation isolation = contexts::Isolation::secure;
-  Rootfs rootfs = Rootfs::shared;
+  contexts::Rootfs rootfs = contexts::Rootfs::shared;
   std::vector<std::string> share;
   std::vector<std::string> hide;
   std::vector<std::string> pass_env;   ///< names or globs, see contexts::EnvFilter
   std::vector<std::string> block_env;  ///< names or globs
   PassedFds fds = PassedFds::all;
-  TtyMode tty = TtyMode::share;
-  bool persistent = false;
+  contexts::Terminals tty = contexts::Terminals::automatic;
+  bool persistent = true;  ///< `exec -c` runs in the shell `default`
   /// In order. `program` is an fnmatch(3) pattern that starts with '/', `to` configured or empty.
   std::vector<contexts::RouteRule> routes;
+  contexts::Limits limits;
   std::vector<std::string> allow_root_from;  ///< contexts whose non-root callers may get uid 0 here
+  bool operator==(const ContextConfig&) const = default;
 };
 
 struct Config {
@@ -61,6 +62,12 @@ struct Config {
   RequiredTier require_tier = RequiredTier::isolated;
   LogLevel log_level = LogLevel::info;
   std::string runtime_dir = "/run/airlock";
+  std::vector<services::ServiceSpec> services;  ///< by name; no two hold the same port
+  /// May contexts, and whoever else is on this machine, connect to the services' ports?
+  bool control_reachable = true;
+  ApiConfig api;  ///< its service is among `services`
+  audit::Options audit;
+  std::string log_dir;  ///< of services; empty: `log` in the runtime folder
 };
 
 /// One thing that is wrong. Never holds a secret or the value of a variable.

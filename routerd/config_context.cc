@@ -6,12 +6,16 @@
 #include <string_view>
 #include <utility>
 
+#include "routerd/config_limits.h"
+
 namespace routerd {
 namespace {
 
 using contexts::Isolation;
+using contexts::Rootfs;
 using contexts::RouteChild;
 using contexts::RuleAction;
+using contexts::Terminals;
 using std::string_view;
 
 constexpr std::size_t kMaxUserSize = 32;          // of a user, bytes; as useradd(8)
@@ -27,7 +31,13 @@ constexpr Choice<Isolation> kIsolation[] = {
     {"secure", Isolation::secure}, {"strict", Isolation::strict}, {"none", Isolation::none}};
 constexpr Choice<Rootfs> kRootfs[] = {{"overlay", Rootfs::overlay}, {"shared", Rootfs::shared}};
 constexpr Choice<PassedFds> kPassedFds[] = {{"all", PassedFds::all}, {"stdio", PassedFds::stdio}};
-constexpr Choice<TtyMode> kTtyMode[] = {{"relay", TtyMode::relay}, {"share", TtyMode::share}};
+constexpr Choice<Terminals> kTerminals[] = {
+    {"auto", Terminals::automatic}, {"relay", Terminals::relay}, {"share", Terminals::share}};
+constexpr Choice<contexts::Enforce> kEnforce[] = {{"auto", {}},
+                                                  {"preload", contexts::Mechanism::preload},
+                                                  {"farm", contexts::Mechanism::farm},
+                                                  {"binfmt", contexts::Mechanism::binfmt},
+                                                  {"ptrace", contexts::Mechanism::ptrace}};
 constexpr Choice<RuleAction> kRuleAction[] = {
     {"here", RuleAction::here}, {"route", RuleAction::route}, {"refuse", RuleAction::refuse}};
 
@@ -81,6 +91,8 @@ std::vector<std::string> read_name_patterns(ConfigReader& reader, const Field& f
   return patterns;
 }
 
+}  // namespace
+
 std::map<std::string, std::string> read_env(ConfigReader& reader, const Field& field) {
   std::map<std::string, std::string> env;
   reader.for_each_entry(field, [&](const Field& entry) {
@@ -110,6 +122,8 @@ std::optional<std::string> read_user(ConfigReader& reader, const Field& field) {
   reader.fail_expected(field, kExpected);
   return std::nullopt;
 }
+
+namespace {
 
 // One rule of `routes` while it is read.
 struct RuleDraft {
@@ -169,18 +183,6 @@ void read_allow_root_from(ConfigReader& reader, const Field& field, ContextDraft
   });
 }
 
-// Settings and values that a later version has: refused, since ignoring them would promise what is
-// not kept.
-void refuse_later(ConfigReader& reader, const Field& field, ContextDraft&) {
-  reader.fail(field.key, quote(field.key.text) + " is not supported by this version of airlock");
-}
-
-void refuse_later_value(ConfigReader& reader, const Field& field, string_view value) {
-  if (field.value.text != value) return;
-  reader.fail(field.value, quote(field.key.text) + ": " + std::string(value) +
-                               " is not supported by this version of airlock");
-}
-
 constexpr Key<ContextDraft> kContextKeys[] = {
     {"cwd", [](ConfigReader& reader, const Field& field,
                ContextDraft& draft) { set(draft.config.cwd, reader.path(field, kAbsolutePath)); }},
@@ -194,15 +196,17 @@ constexpr Key<ContextDraft> kContextKeys[] = {
        draft.route_child = &field.value;
        set(draft.config.route_child, reader.choice(field, kRouteChild));
      }},
+    {"enforce",
+     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
+       set(draft.config.enforce, reader.choice(field, kEnforce));
+     }},
     {"isolation",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.isolation, reader.choice(field, kIsolation));
-       refuse_later_value(reader, field, "strict");
      }},
     {"rootfs",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.rootfs, reader.choice(field, kRootfs));
-       refuse_later_value(reader, field, "overlay");
      }},
     {"share", [](ConfigReader& reader, const Field& field,
                  ContextDraft& draft) { draft.config.share = read_paths(reader, field); }},
@@ -218,21 +222,18 @@ constexpr Key<ContextDraft> kContextKeys[] = {
      }},
     {"fds", [](ConfigReader& reader, const Field& field,
                ContextDraft& draft) { set(draft.config.fds, reader.choice(field, kPassedFds)); }},
-    {"tty",
-     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
-       set(draft.config.tty, reader.choice(field, kTtyMode));
-       refuse_later_value(reader, field, "relay");
-     }},
+    {"tty", [](ConfigReader& reader, const Field& field,
+               ContextDraft& draft) { set(draft.config.tty, reader.choice(field, kTerminals)); }},
     {"persistent",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.persistent, reader.boolean(field));
-       refuse_later_value(reader, field, "true");
      }},
     {"routes",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        reader.for_each_item(field, [&](const Field& item) { read_rule(reader, item, draft); });
      }},
-    {"limits", refuse_later},
+    {"limits", [](ConfigReader& reader, const Field& field,
+                  ContextDraft& draft) { read_limits(reader, field, draft.config.limits); }},
     {"allow_root_from", read_allow_root_from},
 };
 

@@ -11,4 +11,10 @@ namespace routerd {
 /// reader's references, and not checked here.
 void read_contexts(ConfigReader& reader, const Field& field, Config& config);
 
+/// A map of variables. Errors quote names only.
+std::map<std::string, std::string> read_env(ConfigReader& reader, const Field& field);
+
+/// A user name, or a uid in digits.
+std::optional<std::string> read_user(ConfigReader& reader, const Field& field);
+
 }  // namespace routerd

@@ -4,12 +4,16 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
 #include "contexts/capabilities.h"
+#include "routerd/control_jobs.h"
+#include "routerd/control_services.h"
 #include "routerd/embed.h"
+#include "routerd/kept_jobs.h"
 #include "routerd/spec_json.h"
 #include "routerd/version.h"
 
@@ -27,11 +31,13 @@ struct Ask {
   const json& body;
 };
 
+std::string to_text(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
 void reply(FrameSession& session, json answer) {
   answer["ok"] = !answer.contains("error");
-  session.send(wire::MessageType::control_reply,
-               wire::encode(wire::ControlReply{
-                   answer.dump(-1, ' ', false, json::error_handler_t::replace)}));
+  session.send(wire::MessageType::control_reply, wire::encode(wire::ControlReply{to_text(answer)}));
 }
 
 json error_json(const base::Error& error) {
@@ -45,9 +51,19 @@ json describe(const HostedContext& hosted) {
   auto described = to_json(context.spec());
   described["tier"] = contexts::name_of(context.tier());
   described["lacks"] = context.lacks();
+  described["limits"] = json::array();
+  for (const auto& limit : context.kept_limits()) {
+    described["limits"].push_back({{"name", limit.name},
+                                   {"limit", limit.value},
+                                   {"by", limit.by},
+                                   {"hits", context.limit_hits(limit.name)}});
+  }
+  described["enforcement"] = enforcement_json(context.spec().enforce, hosted.offers);
   described["initPid"] = context.init_pid();
   described["pidNamespace"] = context.pid_namespace();
-  described["integrity"] = context.spec().is_platform || contexts::is_isolated(context.tier())
+  described["integrity"] = context.has_own_rootfs()
+                               ? "yes: changes of the root file system are its own"
+                           : context.spec().is_platform || contexts::is_isolated(context.tier())
                                ? "no: the root file system is shared with the platform"
                                : "no: not isolated";
   return described;
@@ -55,15 +71,23 @@ json describe(const HostedContext& hosted) {
 
 void info(const Ask& ask) {
   const auto& daemon = ask.daemon;
+  json enforcement = json::object();
+  for (const auto& [name, hosted] : daemon.hosted()) {
+    if (hosted->offers.empty()) continue;
+    auto told = enforcement_json(hosted->spec().enforce, hosted->offers);
+    enforcement[name] = {{"dynamic", told["dynamic"]}, {"static", told["static"]}};
+  }
   reply(ask.session, {{"version", kVersionString},
                       {"pid", ::getpid()},
                       {"runtimeDir", daemon.runtime().root()},
                       {"tier", contexts::name_of(daemon.tier())},
+                      {"requiredTier", contexts::name_of(daemon.options().required)},
                       {"isolated", contexts::is_isolated(daemon.tier())},
                       {"whyNotStronger", daemon.tier_reasons()},
                       {"development", daemon.options().development},
                       {"embedded", daemon.options().is_embedded},
-                      {"contexts", daemon.hosted().size()}});
+                      {"contexts", daemon.hosted().size()},
+                      {"enforcement", std::move(enforcement)}});
 }
 
 void list_contexts(const Ask& ask) {
@@ -76,8 +100,9 @@ HostedContext* find_or_fail(const Ask& ask) {
   const std::string name = ask.body.value("context", "");
   HostedContext* hosted = ask.daemon.find(name);
   if (hosted == nullptr) {
-    fail(ask.session,
-         {"there is no context '" + name.substr(0, 64) + "'", 0, "'airlock ctx ls' lists them"});
+    const std::string why = "there is no context '" + name.substr(0, 64) + "'";
+    reply(ask.session,
+          {{"error", {{"errno", ENOENT}, {"message", why + ": 'airlock ctx ls' lists them"}}}});
   }
   return hosted;
 }
@@ -97,60 +122,52 @@ void create_context(const Ask& ask) {
 void set_context(const Ask& ask) {
   HostedContext* hosted = find_or_fail(ask);
   if (hosted == nullptr) return;
+  const auto before = hosted->spec();
   auto changed = change_spec(hosted->context->spec(), ask.body.value("changes", json::object()));
   if (!changed) return fail(ask.session, changed.error());
-  for (const auto& [name, each] : ask.daemon.hosted()) each->filters.clear();
+  if (auto* trail = ask.daemon.trail()) trail->context_changed(before, hosted->spec());
+  for (const auto& [name, each] : ask.daemon.hosted()) each->env_routes.clear();
   hosted->is_claimable = false;
+  ask.daemon.router().update_shells(*hosted);
   reply(ask.session, {{"context", describe(*hosted)}});
 }
 
 void remove_context(const Ask& ask) {
+  if (ask.body.value("context", "") == services::kControl) {
+    return fail(ask.session, {"remove context 'control'", EPERM, "services run there"});
+  }
   auto destroyed = ask.daemon.destroy(ask.body.value("context", ""));
   if (!destroyed) return fail(ask.session, destroyed.error());
   reply(ask.session, {{"survivors", destroyed->survivors}});
 }
 
-constexpr std::chrono::seconds kAnswerTime{2};
-
-void list_jobs(const Ask& ask) {
-  HostedContext* hosted = find_or_fail(ask);
-  if (hosted == nullptr) return;
-  static std::uint64_t next_serial = 1;
-  const std::uint64_t serial = next_serial++;
-  auto asked = hosted->handover->tell(wire::ListJobs{serial});
-  if (!asked) return fail(ask.session, asked.error());
-  // An init that is gone or overloaded answers nothing.
-  auto deadline = std::make_shared<boost::asio::steady_timer>(ask.session.executor(), kAnswerTime);
-  deadline->async_wait([deadline, &daemon = ask.daemon, name = hosted->spec().name, serial,
-                        weak = ask.session.weak_from_this()](boost::system::error_code error) {
+/// For an answer that comes later, if the client is there by then.
+Reply later(const Ask& ask) {
+  return [weak = ask.session.weak_from_this()](base::Result<json> answer) {
     const auto session = weak.lock();
-    HostedContext* asked_of = daemon.find(name);
-    if (asked_of != nullptr) asked_of->job_questions.erase(serial);
-    if (!error && session) fail(*session, {"context '" + name + "' did not answer", ETIMEDOUT, {}});
-  });
-  hosted->job_questions.emplace(
-      serial, [deadline, weak = ask.session.weak_from_this()](const wire::JobList& list) {
-        deadline->cancel();
-        json jobs = json::array();
-        for (const auto& job : list.jobs) {
-          jobs.push_back({{"job", job.job},
-                          {"pid", job.pid},
-                          {"runningMs", job.running_ms},
-                          {"program", job.program}});
-        }
-        if (const auto session = weak.lock()) reply(*session, {{"jobs", std::move(jobs)}});
-      });
+    if (!session) return;
+    answer ? reply(*session, std::move(*answer)) : fail(*session, answer.error());
+  };
 }
 
-void signal_job(const Ask& ask) {
-  HostedContext* hosted = find_or_fail(ask);
-  if (hosted == nullptr) return;
-  const int signal = ask.body.value("signal", SIGTERM);
-  if (signal < 1 || signal > 64) return fail(ask.session, {"signal number", EINVAL, "1 to 64"});
-  const auto job = ask.body.value("job", std::uint64_t{0});
-  auto told = hosted->handover->tell(wire::SignalJob{job, {signal, wire::KillScope::group}});
-  if (!told) return fail(ask.session, told.error());
-  reply(ask.session, json::object());
+void jobs(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) list_jobs(ask.daemon, *hosted, later(ask));
+}
+
+void signal(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) signal_job(ask.daemon, *hosted, ask.body, later(ask));
+}
+
+void shells(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) list_shells(*hosted, later(ask));
+}
+
+void shell_interrupt(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) interrupt_shell(*hosted, ask.peer, ask.body, later(ask));
+}
+
+void shell_reset(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) reset_shell(*hosted, ask.peer, ask.body, later(ask));
 }
 
 void routes(const Ask& ask) {
@@ -161,9 +178,7 @@ void routes(const Ask& ask) {
   auto& log = ask.daemon.route_log();
   const auto number = log.follow([weak = ask.session.weak_from_this()](const RouteRecord& record) {
     if (const auto session = weak.lock()) {
-      session->send(wire::MessageType::event,
-                    wire::encode(wire::Event{
-                        to_json(record).dump(-1, ' ', false, json::error_handler_t::replace)}));
+      session->send(wire::MessageType::event, wire::encode(wire::Event{to_text(to_json(record))}));
     }
   });
   ask.session.on_close([&log, number] { log.unfollow(number); });
@@ -191,6 +206,23 @@ void embed_contexts(const Ask& ask) {
   info(ask);
 }
 
+void audit_state(const Ask& ask) {
+  const auto* trail = ask.daemon.trail();
+  if (trail == nullptr) {
+    return fail(ask.session,
+                {"this daemon keeps no audit log", ENOENT, "its configuration has no 'audit'"});
+  }
+  reply(ask.session, {{"folder", trail->log().options().folder},
+                      {"head", audit::to_text(trail->log().head())},
+                      {"dropped", trail->log().dropped()},
+                      {"lastError", trail->log().last_error()}});
+}
+
+void reply_or_fail(const Ask& ask, base::Result<json> answer) {
+  if (!answer) return fail(ask.session, answer.error());
+  reply(ask.session, std::move(*answer));
+}
+
 // The embedded daemon outlives the `airlock run` that started it.
 void keep(const Ask& ask) {
   ask.daemon.keep();
@@ -199,6 +231,27 @@ void keep(const Ask& ask) {
                                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (log) ::dup2(log.borrow(), STDERR_FILENO);
   reply(ask.session, json::object());
+}
+
+void tell_settings(const Ask& ask) {
+  auto* settings = ask.daemon.api_settings();
+  if (settings == nullptr) {
+    return fail(ask.session, {"api.settings", ENOENT, "the configuration has no 'api'"});
+  }
+  reply(ask.session, settings->current());
+  const auto number = settings->follow([settings, weak = ask.session.weak_from_this()] {
+    if (const auto session = weak.lock()) {
+      session->send(wire::MessageType::event,
+                    wire::encode(wire::Event{to_text(settings->current())}));
+    }
+  });
+  ask.session.on_close([settings, number] { settings->unfollow(number); });
+}
+
+void list_kept(const Ask& ask) {
+  json keys = json::array();
+  for (const auto& [key, kept] : ask.daemon.job_store().jobs()) keys.push_back(key);
+  reply(ask.session, {{"keys", std::move(keys)}});
 }
 
 void shut_down(const Ask& ask) {
@@ -214,17 +267,38 @@ const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
       {"ctx.create", create_context},
       {"ctx.set", set_context},
       {"ctx.remove", remove_context},
-      {"jobs", list_jobs},
-      {"signal", signal_job},
+      {"jobs", jobs},
+      {"signal", signal},
+      {"shells", shells},
+      {"shell.interrupt", shell_interrupt},
+      {"shell.reset", shell_reset},
       {"routes", routes},
       {"route.explain", explain_route},
       {"embed", embed_contexts},
       {"keep", keep},
+      {"audit", audit_state},
+      {"services", [](const Ask& ask) { reply(ask.session, list_services(ask.daemon)); }},
+      {"service.restart",
+       [](const Ask& ask) { reply_or_fail(ask, restart_service(ask.daemon, ask.body)); }},
+      {"service.log",
+       [](const Ask& ask) { reply_or_fail(ask, service_log(ask.daemon, ask.session, ask.body)); }},
+      {"reload", [](const Ask& ask) { reply_or_fail(ask, reload(ask.daemon)); }},
+      {"jobs.kept", list_kept},
+      {"api.settings", tell_settings},
       {"shutdown", shut_down}};
   return table;
 }
 
-void answer(Daemon& daemon, FrameSession& session, const Peer& peer, const std::string& text) {
+/// What the API does not need it may not do.
+bool may_ask(Door door, std::string_view verb) {
+  constexpr std::string_view kForApi[] = {
+      "info", "ctx.list", "ctx.inspect", "ctx.create",    "ctx.set",   "ctx.remove",
+      "jobs", "signal",   "routes",      "route.explain", "jobs.kept", "api.settings"};
+  return door == Door::client || std::ranges::find(kForApi, verb) != std::end(kForApi);
+}
+
+void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
+            const std::string& text) {
   // No exceptions from the parser; from wrong types of known fields they are caught here.
   const json body = json::parse(text, nullptr, false);
   if (!body.is_object())
@@ -233,6 +307,9 @@ void answer(Daemon& daemon, FrameSession& session, const Peer& peer, const std::
     const auto verb = verbs().find(body.value("verb", ""));
     if (verb == verbs().end()) {
       return fail(session, {"verb '" + body.value("verb", "").substr(0, 64) + "'", ENOSYS, {}});
+    }
+    if (!may_ask(door, verb->first)) {
+      return fail(session, {"verb '" + verb->first + "'", EPERM, "not for the API"});
     }
     verb->second({daemon, session, peer, body});
   } catch (const json::exception& error) {
@@ -243,8 +320,11 @@ void answer(Daemon& daemon, FrameSession& session, const Peer& peer, const std::
 }  // namespace
 
 std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_context& io, Peer peer,
-                                           base::UniqueFd socket) {
-  auto on_frame = [&daemon, peer = std::move(peer)](FrameSession& session, wire::Frame frame) {
+                                           base::UniqueFd socket, Door door) {
+  auto on_frame = [&daemon, peer = std::move(peer), door](FrameSession& session,
+                                                          wire::Frame frame) {
+    const Served served = serve_kept_jobs(daemon, session, peer, frame);
+    if (served != Served::no) return served == Served::yes;
     if (frame.type == wire::MessageType::exec_request) {
       const auto accepted = std::chrono::steady_clock::now();
       daemon.router().run(peer, std::move(frame), session.release(), accepted);
@@ -258,7 +338,7 @@ std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_conte
       session.close();
       return false;
     }
-    answer(daemon, session, peer, request->json);
+    answer(daemon, session, peer, door, request->json);
     return true;
   };
   return std::make_shared<FrameSession>(io, std::move(socket), std::move(on_frame));

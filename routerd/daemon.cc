@@ -10,19 +10,15 @@
 
 #include "base/file.h"
 #include "routerd/control.h"
+#include "routerd/drain.h"
+#include "routerd/farm_plan.h"
+#include "routerd/launch.h"
 #include "routerd/program.h"
+#include "routerd/tier_advice.h"
 #include "routerd/user.h"
-
-extern char** environ;
 
 namespace routerd {
 namespace {
-
-contexts::Environment own_environment() {
-  contexts::Environment env;
-  for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
-  return env;
-}
 
 /// root, the daemon's own user, and the group airlock may use the control socket.
 bool may_control(const Peer& peer) {
@@ -37,32 +33,44 @@ Daemon::Daemon(contexts::RuntimeDir runtime, DaemonOptions options)
     : signals_(io_),
       runtime_(std::move(runtime)),
       options_(std::move(options)),
+      limits_timer_(io_),
       router_([this](const std::string& name) { return find(name); }, log_,
-              {own_environment(), options_.secrets}) {}
+              {own_environment(), options_.secrets, options_.development, options_.profiles,
+               options_.audit.with_argv}) {}
 
 // Contexts first: their listeners belong to the io_context.
-Daemon::~Daemon() { hosted_.clear(); }
+Daemon::~Daemon() {
+  services_.reset();
+  hosted_.clear();
+}
 
 base::Result<void> Daemon::choose_tier() {
+  contexts::remove_stale_cgroups();
   using contexts::Tier;
   if (const auto forced = contexts::parse_tier(options_.tier)) {
     tier_ = *forced;
-    if (tier_ == Tier::none) return {};
-    return contexts::probe_one(tier_, runtime_, options_.programs);
+    if (tier_ != Tier::none) {
+      auto probed = contexts::probe_one(tier_, runtime_, options_.programs);
+      if (!probed) return probed;
+    }
+  } else {
+    tier_ = contexts::probe_tier(runtime_, options_.programs, tier_reasons_);
   }
-  tier_ = contexts::probe_tier(runtime_, options_.programs, tier_reasons_);
-  if (contexts::is_isolated(tier_)) return {};
+  if (tier_ <= options_.required) return {};
+  std::string text =
+      "isolation tier " + std::string(contexts::name_of(tier_)) +
+      (options_.tier.empty() ? " is the strongest that works here" : " was asked for") + ", but " +
+      std::string(contexts::name_of(options_.required)) + " or stronger is required";
+  if (options_.development) {
+    spdlog::warn("DEVELOPMENT: contexts are not isolated: {}; {}", text, weakness_of(tier_));
+    return {};
+  }
   std::string reasons;
   for (const auto& reason : tier_reasons_) reasons += "; " + reason;
-  if (!options_.development) {
-    return base::failure(
-        "no tier that isolates is available", ENOTSUP,
-        "in a container add --cap-add SYS_ADMIN, on a host allow unprivileged user namespaces; "
-        "--development goes on without isolation" +
-            reasons);
-  }
-  spdlog::warn("DEVELOPMENT: contexts are not isolated from each other{}", reasons);
-  return {};
+  return base::failure(text, 0,
+                       way_to_isolation() + "; or accept it by --require-tier " +
+                           std::string(contexts::name_of(tier_)) +
+                           " or --development ('airlock doctor' tells what it lacks)" + reasons);
 }
 
 base::Result<void> Daemon::listen() {
@@ -79,12 +87,31 @@ base::Result<void> Daemon::listen() {
   return {};
 }
 
+bool Daemon::is_in_context(int socket, pid_t pid) const {
+  bool can_be_reached_from_one = false;
+  for (const auto& [name, hosted] : hosted_) {
+    const auto tier = hosted->context->tier();
+    if (contexts::is_isolated(tier) || tier == contexts::Tier::none) continue;
+    can_be_reached_from_one = true;
+    if (hosted->context->is_ancestor_of(pid)) return true;
+  }
+  // Of one that has ended nobody can tell where it came from.
+  return can_be_reached_from_one && !contexts::is_peer_alive(socket);
+}
+
 std::shared_ptr<FrameSession> Daemon::accept_client(base::UniqueFd socket) {
   auto peer = peer_of(socket.borrow());
+  const char* reason = nullptr;
   if (!peer || !may_control(*peer)) {
-    const wire::NotStarted refusal{126, EACCES,
-                                   "the control socket is for root and the group airlock"};
-    (void)wire::send_message(socket.borrow(), refusal, {}, MSG_DONTWAIT);
+    reason = "the control socket is for root and the group airlock";
+  } else if (is_in_context(socket.borrow(), peer->pid)) {
+    reason = "the control socket is not for programs of a context";
+  }
+  if (reason != nullptr) {
+    if (trail_)
+      trail_->client_refused(peer ? peer->pid : 0, peer ? peer->credentials.uid : 0, reason);
+    (void)wire::send_message(socket.borrow(), wire::NotStarted{126, EACCES, reason}, {},
+                             MSG_DONTWAIT);
     return nullptr;
   }
   return serve_client(*this, io_, *peer, std::move(socket));
@@ -100,20 +127,80 @@ void Daemon::adopt_client(base::UniqueFd socket) {
   session->start();
 }
 
-void Daemon::run() {
+bool Daemon::run() {
   signals_.add(SIGTERM);
   signals_.add(SIGINT);
   signals_.add(SIGHUP);
-  signals_.async_wait([this](boost::system::error_code error, int signal) {
-    if (error) return;
-    spdlog::info("signal {}: ending all contexts", signal);
-    stop();
-  });
+  await_signal();
   io_.run();
+  drain_.reset();
+  services_.reset();
   while (!hosted_.empty()) (void)destroy(hosted_.begin()->first);
+  if (trail_) trail_->daemon_stopped();
+  return !has_killed_jobs_;
 }
 
-void Daemon::stop() { io_.stop(); }
+// Routers stay open: what agents start to clean up belongs to their grace. Services end after it.
+void Daemon::drain() {
+  control_.reset();
+  drain_ = std::make_unique<Drain>(*this, io_, options_.stop_grace, [this](int jobs_left) {
+    has_killed_jobs_ = jobs_left != 0;
+    if (jobs_left > 0) spdlog::warn("killing {} jobs that did not end in time", jobs_left);
+    if (jobs_left < 0) spdlog::warn("killing jobs of contexts that do not answer");
+    stop();
+  });
+}
+
+base::Result<void> Daemon::open_audit() {
+  if (options_.audit.folder.empty()) return {};
+  auto log = audit::AuditLog::open(options_.audit);
+  if (!log) return tl::unexpected<base::Error>(log.error());
+  trail_ = std::make_unique<audit::Trail>(std::move(*log));
+  trail_->daemon_started(contexts::name_of(tier_));
+  log_.follow([this](const RouteRecord& record) { trail_->exec_decided(record); });
+  watch_limits();
+  return {};
+}
+
+void Daemon::watch_limits() {
+  limits_timer_.expires_after(std::chrono::seconds(1));
+  limits_timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    for (const auto& [name, hosted] : hosted_) trail_->look_at_limits(*hosted->context);
+    watch_limits();
+  });
+}
+
+void Daemon::await_signal() {
+  signals_.async_wait([this](boost::system::error_code error, int signal) {
+    if (error) return;
+    if (signal == SIGHUP && reload_) {
+      spdlog::info("signal {}: reading the configuration again", signal);
+      (void)reload_();
+    } else {
+      spdlog::info("signal {}: ending all contexts", signal);
+      if (drain_ || options_.is_embedded) {
+        stop();
+      } else {
+        drain();
+      }
+    }
+    await_signal();
+  });
+}
+
+void Daemon::stop() {
+  if (std::exchange(is_stopping_, true) || services_ == nullptr) return io_.stop();
+  services_->stop_all([this] { io_.stop(); });
+}
+
+void Daemon::set_api_settings(std::unique_ptr<ApiSettings> settings) {
+  api_settings_ = std::move(settings);
+}
+
+void Daemon::set_services(std::unique_ptr<services::Supervisor> services) {
+  services_ = std::move(services);
+}
 
 HostedContext* Daemon::find(const std::string& name) {
   const auto found = hosted_.find(name);
@@ -137,23 +224,59 @@ base::Result<std::unique_ptr<Listener>> Daemon::open_router(const std::string& n
 
 namespace {
 
-/// Creates the folder a context's programs start in, for their user, where it is missing.
-base::Result<void> make_working_folder(const contexts::ContextSpec& spec) {
+/// Creates the folder a context's programs start in where it is missing; true if it has.
+base::Result<bool> make_working_folder(const contexts::ContextSpec& spec) {
   const char* folder = spec.cwd.c_str();
   if (::mkdir(folder, 0755) != 0) {
-    if (errno == EEXIST) return {};
+    if (errno == EEXIST) return false;
     return base::os_error("create the working directory " + spec.cwd + " of context '" + spec.name +
                           "'");
   }
   if (::chmod(folder, 0755) != 0) return base::os_error("chmod " + spec.cwd);  // whatever the umask
-  if (spec.user.empty()) return {};
-  auto user = find_user(spec.user);
-  if (!user) return tl::unexpected<base::Error>(user.error());
-  if (::chown(folder, user->uid, user->gid) != 0) return base::os_error("chown " + spec.cwd);
+  return true;
+}
+
+/// Gives a new working folder to the context's user; of one that was there it only says so when the
+/// user has no right to write in it.
+base::Result<void> settle_working_folder(contexts::Context& context, bool is_new) {
+  const auto user = context.own_ids();
+  const std::string& folder = context.spec().cwd;
+  if (!user) return {};
+  if (is_new) {
+    if (::chown(folder.c_str(), user->uid, user->gid) != 0)
+      return base::os_error("chown " + folder);
+    return {};
+  }
+  struct stat info {};
+  if (context.tier() != contexts::Tier::uids || ::stat(folder.c_str(), &info) != 0) return {};
+  const unsigned rights = info.st_uid == user->uid   ? info.st_mode >> 6
+                          : info.st_gid == user->gid ? info.st_mode >> 3
+                                                     : info.st_mode;
+  if (user->uid != 0 && (rights & 3) != 3) {
+    context.add_lack("its programs, uid " + std::to_string(user->uid) + ", cannot write in " +
+                     folder + ": chown it, or name its owner by 'user'");
+  }
   return {};
 }
 
 }  // namespace
+
+/// Null where the context has none.
+base::Result<std::unique_ptr<FarmKeeper>> Daemon::make_farm(contexts::Context& context) {
+  auto root = context.take_farm_root();
+  if (!root) return nullptr;
+  auto farm = contexts::Farm::create(std::move(root), options_.programs + "/airlock-stub",
+                                     context.airlock_folder());
+  if (!farm) return tl::unexpected<base::Error>(farm.error());
+  auto keeper = FarmKeeper::create(io_, std::move(*farm));
+  if (!keeper) return keeper;
+  for (const auto& folder : system_bin_folders()) {
+    if (auto covered = (*keeper)->cover(folder); !covered) {
+      return tl::unexpected<base::Error>(covered.error());
+    }
+  }
+  return keeper;
+}
 
 base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   const std::string name = spec.name;
@@ -166,26 +289,48 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     }
     (void)destroy(name);
   }
-  if (auto made = make_working_folder(spec); !made)
-    return tl::unexpected<base::Error>(made.error());
+  if (!spec.is_platform) {
+    spec.hide.insert(spec.hide.end(), options_.hide.begin(), options_.hide.end());
+  }
+  if (trail_) spec.hide.push_back(options_.audit.folder);
+  if (!spec.user.empty()) {
+    auto user = find_user(spec.user);
+    if (!user) return tl::unexpected<base::Error>(user.error());
+    spec.user_ids = *user;
+  }
+  auto has_new_folder = make_working_folder(spec);
+  if (!has_new_folder) return tl::unexpected<base::Error>(has_new_folder.error());
   const bool has_route = !spec.child_context.empty();
-  auto context = contexts::Context::create(std::move(spec), {runtime_, options_.programs, tier_});
+  auto context = contexts::Context::create(std::move(spec),
+                                           {runtime_, options_.programs, tier_, trail_ != nullptr});
   if (!context) {
     runtime_.remove(name);
     return tl::unexpected<base::Error>(context.error());
   }
   auto hosted = std::make_unique<HostedContext>();
   hosted->context = std::move(*context);
+  if (auto settled = settle_working_folder(*hosted->context, *has_new_folder); !settled) {
+    return tl::unexpected<base::Error>(settled.error());
+  }
   if (has_route) {
     auto router = open_router(name);
     if (!router) return tl::unexpected<base::Error>(router.error());
     hosted->router = std::move(*router);
-    hosted->stub_id = file_id(runtime_.view(name) + "/airlock-stub");
+    hosted->stub_path = runtime_.view(name) + "/airlock-stub";
+    hosted->stub_id = file_id(hosted->stub_path);
+    auto farm = make_farm(*hosted->context);
+    if (!farm) return tl::unexpected<base::Error>(farm.error());
+    hosted->farm = std::move(*farm);
+    hosted->offers = offers_of(*hosted->context);
   }
   hosted->handover = std::make_unique<Handover>(
       io_, hosted->context->channel(),
       [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
       [this, name] { context_ended(name); });
+  hosted->handover->cap(hosted->context->rlimit_caps());
+  hosted->shells = std::make_shared<Shells>(
+      io_, [this, name] { return runtime_.add_shell(name, options_.programs); });
+  if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
   return hosted_.emplace(name, std::move(hosted)).first->second.get();
 }
@@ -196,11 +341,13 @@ base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
     return base::failure("context '" + name + "'", ENOENT, "'airlock ctx ls' lists them");
   }
   // Another context of this name may want another filter.
-  for (const auto& [other, each] : hosted_) each->filters.clear();
+  for (const auto& [other, each] : hosted_) each->env_routes.clear();
   HostedContext& hosted = *node.mapped();
   hosted.router.reset();
   hosted.handover.reset();
+  if (trail_) trail_->context_ending(*hosted.context);
   const auto result = hosted.context->destroy();
+  if (trail_) trail_->context_destroyed(name, result.survivors);
   runtime_.remove(name);
   spdlog::debug("context={} op=destroy survivors={}", name, result.survivors);
   return result;
@@ -214,7 +361,17 @@ void Daemon::context_ended(const std::string& name) {
 
 void Daemon::take_init_frame(const std::string& name, const wire::Frame& frame) {
   HostedContext* hosted = find(name);
-  if (hosted == nullptr || frame.type != wire::MessageType::job_list) return;
+  if (hosted == nullptr) return;
+  if (frame.type == wire::MessageType::job_refused) {
+    if (auto late = wire::decode<wire::JobRefused>(frame.payload)) {
+      log_.add_failure(late->job, late->refusal.message);
+    }
+    return;
+  }
+  if (frame.type == wire::MessageType::job_ended && trail_) {
+    if (auto end = wire::decode<wire::JobEnded>(frame.payload)) trail_->job_ended(name, *end);
+  }
+  if (frame.type != wire::MessageType::job_list) return;
   auto list = wire::decode<wire::JobList>(frame.payload);
   if (!list) return;
   auto question = hosted->job_questions.extract(list->serial);

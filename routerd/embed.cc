@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "routerd/home_shares.h"
+#include "routerd/launch.h"
 
 namespace routerd {
 namespace {
@@ -26,32 +27,50 @@ std::string replaceable_home() {
 
 }  // namespace
 
+contexts::ContextSpec children_context(const std::vector<Agent>& agents, const Profiles& profiles,
+                                       const std::string& cwd) {
+  contexts::ContextSpec user;
+  user.name = "user";
+  user.cwd = cwd;
+  user.home = replaceable_home();
+  adapt_to_agents(user, agents, profiles);
+  if (!user.home.empty()) {
+    user.share = default_shares(user.home, cwd, environment_value("PATH"), agents);
+  }
+  return user;
+}
+
 base::Result<void> embed(Daemon& daemon, const nlohmann::json& body) {
   const std::string cwd = body.value("cwd", "/");
   const std::string search_path = environment_value("PATH");
-  contexts::ContextSpec user;
+  const auto& profiles = daemon.options().profiles;
+  std::vector<Agent> agents;
+  const auto argv = body.value("agent", std::vector<std::string>{});
+  auto program = inspect_program(argv.empty() ? "" : argv.front(), search_path, cwd);
+  if (program) {
+    agents.push_back(examine_agent(std::move(*program), argv, cwd, profiles, own_environment()));
+    for (const auto& agent : agents) create_agent_folders(replaceable_home(), agent);
+  }
+  contexts::ContextSpec user = children_context(agents, profiles, cwd);
   user.name = body.value("routeTo", "user");
-  user.cwd = cwd;
-  user.home = replaceable_home();
   for (const auto& entry : body.value("userEnv", std::vector<std::string>{})) {
     const auto equals = std::min(entry.find('='), entry.size() - 1);
     set_variable(user.env.pinned, entry.substr(0, equals), entry.substr(equals + 1));
   }
   user.env.secrets = daemon.options().secrets;
-  user.hide = body.value("hide", std::vector<std::string>{});
-  if (!user.home.empty()) {
-    auto agent = inspect_program(body.value("agent", ""), search_path, cwd);
-    if (agent) create_agent_folders(user.home, *agent);
-    user.share = default_shares(user.home, cwd, search_path, agent ? &*agent : nullptr);
-  }
   for (auto& path : body.value("share", std::vector<std::string>{})) {
     user.share.push_back(std::move(path));
+  }
+  for (auto& path : body.value("hide", std::vector<std::string>{})) {
+    user.hide.push_back(std::move(path));
   }
   contexts::ContextSpec platform;
   platform.name = body.value("in", "platform");
   platform.child_context = user.name;
   platform.route_child = contexts::RouteChild::always;
   platform.cwd = cwd;
+  platform.enforce =
+      contexts::parse_enforce(body.value("enforce", "auto")).value_or(contexts::Enforce{});
   platform.is_platform = true;
   for (auto* spec : {&user, &platform}) {
     if (auto created = daemon.create(std::move(*spec)); !created) {

@@ -4,32 +4,20 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <span>
 
-#include "base/file.h"
+#include "routerd/ancestry.h"
+#include "routerd/exec_call.h"
 #include "routerd/fd_rules.h"
-#include "routerd/program.h"
+#include "routerd/terminal_rules.h"
 #include "routerd/user.h"
 #include "wire/limits.h"
 
 namespace routerd {
 
-using Clock = ExecRouter::Clock;
-
-/// One request while it is being decided.
-struct ExecRouter::Call {
-  wire::ExecRequest request;
-  std::vector<base::UniqueFd> fds;
-  base::UniqueFd connection;
-  Peer peer;
-  RouteRecord record;
-  Clock::time_point accepted;
-};
-
 namespace {
-
-constexpr int kRefused = 126;
-constexpr int kNotFound = 127;
 
 std::int64_t real_time_ms() {
   using namespace std::chrono;
@@ -38,7 +26,9 @@ std::int64_t real_time_ms() {
 
 base::Result<void> check(const wire::ExecRequest& request, std::size_t fd_count) {
   std::set<std::uint32_t> numbers(request.fd_numbers.begin(), request.fd_numbers.end());
-  if (request.fd_numbers.size() != fd_count || numbers.size() != fd_count ||
+  numbers.insert(request.terminal_fds.begin(), request.terminal_fds.end());
+  const std::size_t count = fd_count + request.terminal_fds.size();
+  if (request.fd_numbers.size() != fd_count || numbers.size() != count ||
       (!numbers.empty() && *numbers.rbegin() > (1u << 20))) {
     return base::failure("descriptors do not match their numbers", EBADMSG);
   }
@@ -54,14 +44,12 @@ base::Result<void> check(const wire::ExecRequest& request, std::size_t fd_count)
   return {};
 }
 
-std::string value_of(const std::vector<std::string_view>& env, std::string_view name) {
-  for (const auto entry : env) {
-    if (entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name)) {
-      return std::string(entry.substr(name.size() + 1));
-    }
-  }
-  return {};
+std::string_view name_of(wire::CaughtBy by) {
+  constexpr std::string_view names[] = {"interposer", "farm", "binfmt", "ptrace"};
+  return names[static_cast<std::size_t>(by)];
 }
+
+}  // namespace
 
 wire::StringList to_list(const contexts::Environment& env) {
   wire::StringList list;
@@ -69,15 +57,34 @@ wire::StringList to_list(const contexts::Environment& env) {
   return list;
 }
 
-/// The path as it is seen from here, for a process of another mount namespace.
-std::string through_proc(pid_t pid, const std::string& cwd, const std::string& path) {
-  const std::string root = "/proc/" + std::to_string(pid) + "/root";
-  return root + (path.starts_with('/') ? path : cwd + "/" + path);
+wire::StringList with_own_home(const HostedContext& target, const wire::StringList& env) {
+  const std::string& home = target.context->own_home();
+  if (home.empty()) return env;
+  contexts::Environment entries = env.strings();
+  if (variable(entries, "HOME") == target.spec().home) set_variable(entries, "HOME", home);
+  return to_list(entries);
+}
+
+namespace {
+
+/// Arguments for the audit log: not all of very many, nor all of a very long one.
+std::vector<std::string> without_secrets(const wire::StringList& argv,
+                                         const std::vector<std::string>& secrets) {
+  constexpr std::size_t kMostArguments = 64, kLongest = 512;
+  std::vector<std::string> words;
+  for (const auto word : argv.views()) {
+    if (words.size() == kMostArguments) break;
+    const bool is_secret = std::any_of(
+        secrets.begin(), secrets.end(),
+        [word](const std::string& secret) { return word.find(secret) != std::string_view::npos; });
+    words.emplace_back(is_secret ? "(contains a secret)" : word.substr(0, kLongest));
+  }
+  return words;
 }
 
 }  // namespace
 
-base::Result<ExecRouter::Call> ExecRouter::receive(wire::Frame frame, base::UniqueFd connection,
+base::Result<ExecRouter::Call> ExecRouter::receive(wire::Frame frame, base::UniqueFd& connection,
                                                    Clock::time_point accepted) {
   auto request = wire::decode<wire::ExecRequest>(frame.payload);
   if (!request) return tl::unexpected<base::Error>(request.error());
@@ -96,6 +103,10 @@ base::Result<ExecRouter::Call> ExecRouter::receive(wire::Frame frame, base::Uniq
   call.record.pid = call.peer.pid;
   call.record.uid = call.peer.credentials.uid;
   call.record.program = call.request.path;
+  call.record.argc = call.request.argv.count();
+  if (environment_.records_argv) {
+    call.record.argv = without_secrets(call.request.argv, environment_.secrets);
+  }
   return call;
 }
 
@@ -119,49 +130,27 @@ void ExecRouter::refuse(Call& call, int exit_code, std::string rule, std::string
   log_.add(std::move(call.record));
 }
 
-namespace {
-
-/// proc(5); 0 if the process is gone. Programs are children of a spawner, that of the init.
-pid_t parent_of(pid_t pid) {
-  const auto stat = base::read_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat ? stat->rfind(") ") : std::string::npos;
-  return name_end == std::string::npos ? 0 : std::atoi(stat->c_str() + name_end + 4);
-}
-
-}  // namespace
-
-/// Only what a rule may ask for: a look into another process's root costs more than the decision.
-RouteFacts ExecRouter::facts_of(const HostedContext& from, const Call& call, const Launch& launch) {
-  const auto& request = call.request;
-  RouteFacts facts;
-  facts.program = request.path.starts_with('/') ? request.path : request.cwd + "/" + request.path;
-  facts.stub_id = from.stub_id;
-  if (launch.is_known_agent || facts.program.ends_with("/airlock-stub")) {
-    facts.program_id = file_id(through_proc(call.peer.pid, request.cwd, request.path));
-  }
-  facts.argv = request.argv.views();
-  facts.agent = launch.agent;
-  facts.is_launched_process = is_shim(launch.agent.script) &&
-                              parent_of(parent_of(call.peer.pid)) == from.context->init_pid();
-  facts.requested_context = value_of(request.env.views(), "SANDBOX_ROUTE_TO_CONTEXT");
-  return facts;
-}
-
 void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd connection,
                        Clock::time_point accepted) {
-  const int socket = connection.borrow();
   if (frame.type != wire::MessageType::exec_request) return;
-  base::UniqueFd for_refusal(::fcntl(socket, F_DUPFD_CLOEXEC, 3));
-  auto received = receive(std::move(frame), std::move(connection), accepted);
-  if (!received) return refuse_unread(for_refusal.borrow(), received.error());
+  auto received = receive(std::move(frame), connection, accepted);
+  if (!received) return refuse_unread(connection.borrow(), received.error());
   Call& call = *received;
   call.record.from = from.spec().name;
   if (!from.context->contains(call.connection.borrow(), call.peer.pid)) {
     return refuse(call, kRefused, "identity",
                   "the request does not come from context '" + from.spec().name + "'");
   }
-  const Launch& launch = from.launches.find(call.request.env.views());
-  const Decision decision = decide(from.spec(), facts_of(from, call, launch));
+  const Launch& launch = launch_of(from, call);
+  call.record.enforce = contexts::name_of(launch.mechanism);
+  call.record.caught_by = name_of(call.request.caught_by);
+  RouteFacts facts = facts_of(from, call, launch);
+  Decision decision = decide(from.spec(), facts);
+  if (decision.outcome == Outcome::run_here) {
+    // Only now: who asks matters for nothing else.
+    facts.is_called_by_agent = is_started_by(launch.agent, call.peer.pid, from.context->init_pid());
+    decision = decide(from.spec(), facts);
+  }
   call.record.rule = decision.rule;
   if (decision.outcome == Outcome::refuse) {
     return refuse(call, kRefused, decision.rule, decision.reason);
@@ -176,70 +165,84 @@ void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd co
   send_to(from, *target, call, launch);
 }
 
-const contexts::EnvFilter& ExecRouter::filter(HostedContext& from, const HostedContext& target,
-                                              const Launch& launch) const {
+EnvRoute& ExecRouter::env_route(HostedContext& from, const HostedContext& target,
+                                const Launch& launch) const {
   const auto key = std::pair(launch.id, target.spec().name);
-  if (const auto found = from.filters.find(key); found != from.filters.end()) return found->second;
+  if (const auto found = from.env_routes.find(key); found != from.env_routes.end()) {
+    return found->second;
+  }
   contexts::EnvPolicy policy = target.spec().env;
   policy.secrets = environment_.secrets;
-  if (from.filters.size() >= Launches::kKept) from.filters.clear();
-  return from.filters.emplace(key, contexts::EnvFilter(policy, launch.start_env)).first->second;
+  policy.pass_env.insert(policy.pass_env.end(), launch.pass_env.begin(), launch.pass_env.end());
+  policy.block_env.insert(policy.block_env.end(), launch.block_env.begin(), launch.block_env.end());
+  const bool inherits = launch.base == contexts::EnvPolicy::Base::inherit;
+  EnvRoute::From parts{inherits ? launch.start_env : environment_.invoker_env, launch.start_env,
+                       launch.base};
+  if (from.env_routes.size() >= Launches::kKept) from.env_routes.clear();
+  return from.env_routes.emplace(key, EnvRoute(std::move(parts), policy)).first->second;
 }
 
 void ExecRouter::send_to(HostedContext& from, HostedContext& target, Call& call,
                          const Launch& launch) {
-  const contexts::Environment child = call.request.env.strings();
-  const auto& env_filter = filter(from, target, launch);
-  const auto composed = contexts::routed_environment({
-      .invoker_env = launch.base == contexts::EnvPolicy::Base::inherit ? launch.start_env
-                                                                       : environment_.invoker_env,
-      .agent_start_env = launch.start_env,
-      .child_env = child,
-      .filter = env_filter,
-      .pinned = target.spec().env.pinned,
-      .base = launch.base,
-  });
-  call.request.env = to_list(composed.env);
-  for (const auto& blocked : composed.blocked) {
-    call.record.blocked_env.push_back(blocked.name + ": " +
-                                      std::string(contexts::to_string(blocked.reason)));
-  }
+  const auto& translated = env_route(from, target, launch).translate(call.request.env);
+  call.request.env = with_own_home(target, translated.env);
+  call.record.blocked_env = translated.blocked;
   target.is_claimable = false;
-  call.record.refused_fds = filter_fds(call.request, call.fds, target.spec().stdio_only);
   // What a stub says of these is ignored: they are the control socket's to set.
   call.request.policy = {};
   call.request.search_path = false;
   call.request.on_disconnect = wire::OnDisconnect::kill_group;
   call.request.on_stub_kill = wire::KillScope::group;
-  call.request.tty = wire::TtyMode::none;
-  if (auto user = apply_user(target, call); !user) {
-    return refuse(call, kRefused, "user", user.error().message());
-  }
-  hand_over(target, call);
+  call.request.terminal_fds.clear();
+  settle_fds(target, call);
+  call.request.is_service = false;
+  auto user = credentials_in(target, call.peer, call.record.from);
+  if (!user) return refuse(call, kRefused, "user", user.error().message());
+  call.request.credentials = std::move(*user);
+  hand_over(target, *target.handover, call);
 }
 
-base::Result<void> ExecRouter::apply_user(const HostedContext& target, Call& call) const {
+/// An agent gets what its invoker has open; but not the invoker's terminal.
+void ExecRouter::settle_fds(const HostedContext& target, Call& call) {
   const auto& spec = target.spec();
-  call.request.credentials = call.peer.credentials;
-  if (spec.user.empty()) return {};
+  auto& refused = call.record.refused_fds;
+  refused = settle_terminals(spec.terminals, call.request, call.fds);
+  if (call.request.policy.launch) return;
+  const bool stdio_only = spec.stdio_only || call.request.policy.stdio_only;
+  for (auto& each : filter_fds(call.request, call.fds, stdio_only)) {
+    refused.push_back(std::move(each));
+  }
+}
+
+base::Result<wire::Credentials> ExecRouter::credentials_in(const HostedContext& target,
+                                                           const Peer& peer,
+                                                           const std::string& from) {
+  const auto& spec = target.spec();
+  const auto own = target.context->own_ids();
+  if (spec.user.empty()) {
+    return own ? wire::Credentials{own->uid, own->gid, {}} : peer.credentials;
+  }
   auto user = find_user(spec.user);
   if (!user) return tl::unexpected<base::Error>(user.error());
   const auto& allowed = spec.allow_root_from;
-  if (user->uid == 0 && call.peer.credentials.uid != 0 &&
-      std::find(allowed.begin(), allowed.end(), call.record.from) == allowed.end()) {
+  if (user->uid == 0 && peer.credentials.uid != 0 &&
+      std::find(allowed.begin(), allowed.end(), from) == allowed.end()) {
     return base::failure("run as root in context '" + spec.name + "'", EPERM,
                          "the caller is not root and allow_root_from does not name its context");
   }
-  call.request.credentials = {user->uid, user->gid, {}};
-  return {};
+  return wire::Credentials{user->uid, user->gid, {}};
 }
 
-void ExecRouter::hand_over(HostedContext& target, Call& call) {
+void ExecRouter::hand_over(const HostedContext& target, Handover& channel, Call& call) {
   const std::uint64_t job = next_job_++;
   call.record.job = job;
+  auto& time_limit = call.request.policy.time_limit_ms;
+  const auto longest = target.spec().limits.exec_time_ms;
+  if (longest != 0 && (time_limit == 0 || time_limit > longest)) time_limit = longest;
   call.record.to = target.spec().name;
-  auto given =
-      target.handover->give({job, std::move(call.request)}, call.connection, std::move(call.fds));
+  for (auto& fd : call.confined.fds) call.fds.push_back(std::move(fd));
+  auto given = channel.give({job, std::move(call.request), std::move(call.confined.order)},
+                            call.connection, std::move(call.fds));
   if (!given) {
     return refuse(call, kRefused, call.record.rule,
                   "context '" + target.spec().name + "' takes no jobs: " + given.error().message(),
@@ -251,52 +254,68 @@ void ExecRouter::hand_over(HostedContext& target, Call& call) {
   log_.add(std::move(call.record));
 }
 
-// The stub execs the original in place: still the agent, so still with the interposer.
-/// A shim may exec others before the program it stands for; that is the first one that is neither a
-/// script nor a shell, and it is the agent from then on.
-void ExecRouter::settle_shim(HostedContext& from, const Call& call, const Launch& launch) const {
-  auto program = inspect_program(call.request.path, {}, call.request.cwd);
-  if (!program || !program->script.empty()) return;
-  const auto name = program->executable.substr(program->executable.rfind('/') + 1);
-  for (const char* shell : {"bash", "dash", "sh", "busybox", "env"}) {
-    if (name == shell) return;
-  }
-  from.launches.settle(launch.id, program->identity());
+namespace {
+
+/// To the agent `path` is a shim, so executing it by name would only ask again.
+bool is_shimmed(const HostedContext& context, const Launch& launch, const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path file(path);
+  const auto folder = std::filesystem::canonical(file.parent_path(), error);
+  const auto entry = folder / file.filename();
+  return !error && context.farm && context.farm->farm().covered().contains(folder) &&
+         std::find(launch.kept.begin(), launch.kept.end(), entry) == launch.kept.end() &&
+         !context.farm->farm().is_kept_link(entry);
 }
 
+}  // namespace
+
+// The stub execs the original in place: still the agent, so still with the interposer.
 void ExecRouter::run_here(HostedContext& from, Call& call, const Launch& launch) {
-  if (call.record.rule == "agent-shim") settle_shim(from, call, launch);
+  if (call.record.rule == "agent-shim") settle_shim(from, call, launch.id);
   contexts::Environment env = call.request.env.strings();
-  add_preload(env, from.context->airlock_folder() + "/libairlock-preload.so");
-  wire::RunHere order{call.request.path, {}};
-  order.env.add("LD_PRELOAD=" + variable(env, "LD_PRELOAD"));
+  wire::RunHere order;
+  order.path = call.request.path;
+  if (!launch.has_preload_file) {
+    add_preload(env, from.context->airlock_folder() + "/libairlock-preload.so");
+    order.env.add("LD_PRELOAD=" + variable(env, "LD_PRELOAD"));
+  }
   order.env.add(std::string(Launches::kLaunchVariable) + "=" + std::to_string(launch.id));
-  (void)wire::send_message(call.connection.borrow(), order, {}, MSG_DONTWAIT);
+  base::UniqueFd program;
+  if (launch.mechanism == contexts::Mechanism::farm) {
+    const auto path = absolute(call.request.cwd, call.request.path);
+    program = open_program(path);
+    if (!program && is_shimmed(from, launch, path)) {
+      return refuse(call, kRefused, call.record.rule,
+                    path + " is a script that came after its agent was started: start it again",
+                    EACCES);
+    }
+  }
+  order.in_own_namespaces = launch.mechanism == contexts::Mechanism::binfmt;
+  const int passed[] = {program.borrow()};
+  (void)wire::send_message(call.connection.borrow(), order, std::span(passed, program ? 1 : 0),
+                           MSG_DONTWAIT);
+  if (order.in_own_namespaces) {
+    const auto path = absolute(call.request.cwd, call.request.path);
+    const FileId id = file_id(through_proc(call.peer.pid, path));
+    // If that fails the stub hears of it: the connection ends.
+    (void)from.handover->tell(
+        wire::RunAgain{from.context->airlock_folder() + "/airlock-stub", id.device, id.inode},
+        std::move(call.connection));
+  }
   call.record.outcome = "run_here";
   call.record.to = from.spec().name;
   log_.add(std::move(call.record));
 }
 
-namespace {
-
-/// Recognised by file name only: this decides whether children are routed at all, and a wrong
-/// "yes" costs nothing.
-bool is_ai_agent(const Program& program) {
-  static const std::set<std::string, std::less<>> names = {"claude",  "gemini",   "codex",
-                                                           "copilot", "opencode", "qwen"};
-  for (const auto& path : {program.path, program.script, program.executable}) {
-    if (names.contains(path.substr(path.rfind('/') + 1))) return true;
-  }
-  return find_agent(program.identity()) != nullptr;
+base::Result<void> ExecRouter::start(HostedContext& target, wire::ExecRequest request,
+                                     base::UniqueFd connection, std::vector<base::UniqueFd> fds) {
+  return target.handover->give({next_job_++, std::move(request)}, connection, std::move(fds));
 }
-
-}  // namespace
 
 void ExecRouter::run(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
                      Clock::time_point accepted) {
-  const base::UniqueFd for_refusal(::fcntl(connection.borrow(), F_DUPFD_CLOEXEC, 3));
-  auto received = receive(std::move(frame), std::move(connection), accepted);
-  if (!received) return refuse_unread(for_refusal.borrow(), received.error());
+  auto received = receive(std::move(frame), connection, accepted);
+  if (!received) return refuse_unread(connection.borrow(), received.error());
   Call& call = *received;
   call.peer = peer;
   call.record.rule = call.request.policy.launch ? "run" : "exec";
@@ -306,60 +325,22 @@ void ExecRouter::run(const Peer& peer, wire::Frame frame, base::UniqueFd connect
     return refuse(call, kRefused, "exec",
                   "there is no context '" + name + "'; 'airlock ctx ls' lists them");
   }
-  if (auto user = apply_user(*target, call); !user) {
-    return refuse(call, kRefused, "user", user.error().message());
-  }
+  auto user = credentials_in(*target, call.peer);
+  if (!user) return refuse(call, kRefused, "user", user.error().message());
+  call.request.credentials = std::move(*user);
   target->is_claimable = false;
+  if (!call.request.policy.shell.name.empty()) return run_in_shell(*target, call);
   if (call.request.cwd.empty()) call.request.cwd = target->spec().cwd;
-  if (!call.request.policy.launch) {
-    const bool stdio_only = target->spec().stdio_only || call.request.policy.stdio_only;
-    call.record.refused_fds = filter_fds(call.request, call.fds, stdio_only);
-  }
+  settle_fds(*target, call);
   if (call.request.policy.env == wire::EnvMode::context) {
-    call.request.env = to_list(context_env(*target, call));
+    call.request.env = with_own_home(*target, to_list(context_env(*target, call)));
   }
   if (auto launched = launch_agent(*target, call); !launched) {
     return refuse(call, launched.error().code == ENOENT ? kNotFound : kRefused, "exec",
                   launched.error().message(), launched.error().code);
   }
-  call.request.tty = wire::TtyMode::none;
-  hand_over(*target, call);
-}
-
-/// Prepares the program for having its children routed, where the context asks for that.
-base::Result<void> ExecRouter::launch_agent(HostedContext& context, Call& call) {
-  const auto& spec = context.spec();
-  const bool is_run = call.request.policy.launch;
-  if (spec.child_context.empty()) {
-    if (!is_run) return {};
-    return base::failure("context '" + spec.name + "' has no child_context", EINVAL,
-                         "nothing would be routed");
-  }
-  contexts::Environment env = call.request.env.strings();
-  auto program = inspect_program(call.request.path, variable(env, "PATH"), call.request.cwd);
-  const bool wanted =
-      is_run || spec.route_child == contexts::RouteChild::always ||
-      (spec.route_child == contexts::RouteChild::automatic && program && is_ai_agent(*program));
-  if (!wanted) return {};
-  if (!program) {
-    const auto& error = program.error();
-    return base::failure(error.operation, error.code,
-                         error.code == ENOENT ? "command not found" : "cannot be executed");
-  }
-  if (program->is_static) {
-    return base::failure(
-        program->executable, ENOTSUP,
-        "a statically linked program: its children would not be routed, so it is not started");
-  }
-  Launch& launch = context.launches.add(
-      {.start_env = env,
-       .agent = program->identity(),
-       .is_known_agent = find_agent(program->identity()) != nullptr,
-       .base = is_run ? contexts::EnvPolicy::Base::inherit : contexts::EnvPolicy::Base::clean});
-  add_preload(env, context.context->airlock_folder() + "/libairlock-preload.so");
-  set_variable(env, Launches::kLaunchVariable, std::to_string(launch.id));
-  call.request.env = to_list(env);
-  return {};
+  call.request.is_service = false;
+  hand_over(*target, *target->handover, call);
 }
 
 /// A clean base for programs that come from outside: the daemon's basic names, the user's HOME and
@@ -387,18 +368,6 @@ contexts::Environment ExecRouter::context_env(const HostedContext& target, const
     }
   }
   return env;
-}
-
-Decision ExecRouter::explain(const HostedContext& from, const std::string& program,
-                             const std::vector<std::string>& argv) const {
-  RouteFacts facts;
-  const Launch& launch = from.launches.find({});
-  auto found = inspect_program(program, variable(environment_.invoker_env, "PATH"), "/");
-  facts.program = found ? found->path : program;
-  facts.program_id = file_id(facts.program);
-  facts.argv.assign(argv.begin(), argv.end());
-  facts.agent = launch.agent;
-  return decide(from.spec(), facts);
 }
 
 }  // namespace routerd

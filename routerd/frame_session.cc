@@ -2,8 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <boost/asio/io_context.hpp>
-
 #include "wire/limits.h"
 
 namespace routerd {
@@ -11,14 +9,16 @@ namespace routerd {
 namespace asio = boost::asio;
 
 FrameSession::FrameSession(asio::io_context& io, base::UniqueFd socket, OnFrame on_frame)
-    : descriptor_(io, socket.release()), on_frame_(std::move(on_frame)) {}
+    : io_(io), socket_(std::move(socket)), on_frame_(std::move(on_frame)) {}
+
+FrameSession::~FrameSession() { unwatch(); }
 
 // A stub sends right after connect(2), so its request is usually there already: read first, and
 // wait only for what is missing.
 void FrameSession::start() { read(); }
 
 void FrameSession::read() {
-  while (descriptor_.is_open()) {
+  while (socket_) {
     auto frame = receiver_.receive(socket());
     if (!frame) return close();
     if (!*frame) return wait_readable();
@@ -27,23 +27,35 @@ void FrameSession::read() {
   }
 }
 
+asio::posix::stream_descriptor& FrameSession::watched() {
+  if (!watched_) watched_.emplace(io_, socket_.borrow());
+  return *watched_;
+}
+
+// Pending waits end with operation_aborted; the socket stays open.
+void FrameSession::unwatch() {
+  if (watched_) watched_->release();
+  watched_.reset();
+}
+
 void FrameSession::wait_readable() {
-  descriptor_.async_wait(asio::posix::stream_descriptor::wait_read,
-                         [self = shared_from_this()](boost::system::error_code error) {
-                           if (!error) self->read();
-                         });
+  watched().async_wait(asio::posix::stream_descriptor::wait_read,
+                       [self = shared_from_this()](boost::system::error_code error) {
+                         if (!error) self->read();
+                       });
 }
 
 base::UniqueFd FrameSession::release() {
-  base::UniqueFd released(descriptor_.release());
+  unwatch();
+  base::UniqueFd released = std::move(socket_);
   finish();
   return released;
 }
 
 void FrameSession::close() {
-  if (!descriptor_.is_open()) return;
-  boost::system::error_code ignored;
-  descriptor_.close(ignored);
+  if (!socket_) return;
+  unwatch();
+  socket_.reset();
   finish();
 }
 
@@ -52,7 +64,7 @@ void FrameSession::finish() {
 }
 
 void FrameSession::send(wire::MessageType type, const std::string& payload) {
-  if (!descriptor_.is_open()) return;
+  if (!socket_) return;
   if (outgoing_.size() + payload.size() > kMaxQueued) return close();
   outgoing_ += wire::encode_header({.length = static_cast<std::uint32_t>(payload.size()),
                                     .type = type,
@@ -72,11 +84,11 @@ void FrameSession::flush() {
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return close();
     is_writing_ = true;
-    descriptor_.async_wait(asio::posix::stream_descriptor::wait_write,
-                           [self = shared_from_this()](boost::system::error_code error) {
-                             self->is_writing_ = false;
-                             if (!error) self->flush();
-                           });
+    watched().async_wait(asio::posix::stream_descriptor::wait_write,
+                         [self = shared_from_this()](boost::system::error_code error) {
+                           self->is_writing_ = false;
+                           if (!error) self->flush();
+                         });
     return;
   }
 }

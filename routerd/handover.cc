@@ -4,6 +4,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "contexts/limits.h"
 #include "wire/limits.h"
 
 namespace routerd {
@@ -15,25 +16,26 @@ Handover::Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, O
   wait_readable();
 }
 
-base::Result<void> Handover::give(const wire::Spawn& spawn, base::UniqueFd& connection,
+base::Result<void> Handover::give(wire::Spawn spawn, base::UniqueFd& connection,
                                   std::vector<base::UniqueFd> fds) {
-  auto copy = base::UniqueFd(::fcntl(connection.borrow(), F_DUPFD_CLOEXEC, 3));
-  if (!copy) return base::os_error("hand a job over");
-  fds.insert(fds.begin(), std::move(copy));
-  // One place of each datagram is kept for the memfd of a long request.
-  constexpr std::size_t kPerDatagram = wire::kMaxFdsPerMessage - 1;
+  contexts::lower_rlimits(spawn.request.state, caps_);
+  // One place of each datagram is kept for the connection and one for the memfd of a long request.
+  constexpr std::size_t kPerDatagram = wire::kMaxFdsPerMessage - 2;
   while (fds.size() > kPerDatagram) {
     wire::Frame part{wire::MessageType::spawn_fds, wire::encode(wire::SpawnFds{spawn.job}), {}};
-    for (std::size_t i = 0; i < kPerDatagram; ++i) part.fds.push_back(std::move(fds[i]));
-    fds.erase(fds.begin(), fds.begin() + kPerDatagram);
-    if (auto pushed = push(std::move(part)); !pushed) return pushed;
+    const auto end = fds.begin() + kPerDatagram;
+    part.fds.assign(std::make_move_iterator(fds.begin()), std::make_move_iterator(end));
+    fds.erase(fds.begin(), end);
+    if (auto pushed = push(part); !pushed) return pushed;
   }
-  auto given = push({wire::MessageType::spawn, wire::encode(spawn), std::move(fds)});
-  if (given) connection.reset();
+  wire::Frame job{wire::MessageType::spawn, wire::encode(spawn), std::move(fds)};
+  job.fds.push_back(std::move(connection));
+  auto given = push(job);
+  if (!given) connection = std::move(job.fds.back());
   return given;
 }
 
-base::Result<void> Handover::push(wire::Frame frame) {
+base::Result<void> Handover::push(wire::Frame& frame) {
   if (queue_.size() >= kMaxQueued)
     return base::failure("hand a job over", EAGAIN, "too many waiting");
   if (queue_.empty()) {
@@ -64,17 +66,14 @@ void Handover::wait_writable() {
 }
 
 void Handover::wait_readable() {
-  channel_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                      [this](boost::system::error_code error) {
-                        if (error) return;
-                        for (;;) {
-                          auto frame = wire::receive_datagram(channel_.native_handle());
-                          if (!frame) return on_closed_();
-                          if (!*frame) break;
-                          on_frame_(std::move(**frame));
-                        }
-                        wait_readable();
-                      });
+  channel_.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read, [this](boost::system::error_code error) {
+        if (error) return;
+        const bool is_open =
+            wire::take_datagrams(channel_.native_handle(), wire::Unreadable::stop, on_frame_);
+        if (!is_open) return on_closed_();
+        wait_readable();
+      });
 }
 
 }  // namespace routerd

@@ -22,24 +22,32 @@ class Handover {
   /// `channel` is borrowed and duplicated.
   Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, OnClosed on_closed);
 
-  /// Hands a job to the init: `connection` first, then the descriptors of the request. EAGAIN: the
+  /// Hands a job to the init: the descriptors of the request, then
+  /// `connection`. EAGAIN: the
   /// queue is full; EPIPE…: the init is gone. The connection is given back on failure.
-  base::Result<void> give(const wire::Spawn& spawn, base::UniqueFd& connection,
+  base::Result<void> give(wire::Spawn spawn, base::UniqueFd& connection,
                           std::vector<base::UniqueFd> fds);
 
-  /// Sends a message without descriptors.
+  /// From now on no job gets more than `caps` allows.
+  void cap(std::vector<wire::Rlimit> caps) { caps_ = std::move(caps); }
+
+  /// Sends a message with at most one descriptor, which is closed then.
   template <class Message>
-  base::Result<void> tell(const Message& message) {
-    return push({wire::type_of<Message>(), wire::encode(message), {}});
+  base::Result<void> tell(const Message& message, base::UniqueFd fd = {}) {
+    wire::Frame frame{wire::type_of<Message>(), wire::encode(message), {}};
+    if (fd) frame.fds.push_back(std::move(fd));
+    return push(frame);
   }
 
  private:
-  base::Result<void> push(wire::Frame frame);
+  /// Takes `frame` unless it fails.
+  base::Result<void> push(wire::Frame& frame);
   base::Result<void> send(const wire::Frame& frame);
   void wait_readable();
   void wait_writable();
 
   boost::asio::posix::stream_descriptor channel_;
+  std::vector<wire::Rlimit> caps_;
   OnFrame on_frame_;
   OnClosed on_closed_;
   std::deque<wire::Frame> queue_;

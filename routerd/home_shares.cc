@@ -61,35 +61,55 @@ std::string install_folder(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> default_shares(const std::string& home, const std::string& cwd,
-                                        const std::string& search_path, const Program* agent) {
+                                        const std::string& search_path,
+                                        const std::vector<Agent>& agents) {
   Shares shares(home);
   for (const char* relative : kShared) shares.add(home + "/" + relative);
   shares.add(cwd);
   std::istringstream folders(search_path);
   for (std::string folder; std::getline(folders, folder, ':');) shares.add(folder);
-  if (agent == nullptr) return shares.take();
-  for (const auto& path : {agent->path, agent->script, agent->executable}) {
-    shares.add(install_folder(path));
-  }
-  if (const KnownAgent* known = find_agent(agent->identity())) {
-    for (const auto folder : known->shared_home) shares.add(home + "/" + std::string(folder));
+  for (const auto& agent : agents) {
+    const auto& program = agent.program;
+    for (const auto& path : {program.path, program.script, program.executable}) {
+      shares.add(install_folder(path));
+    }
+    for (const auto& package : agent.packages) shares.add(install_folder(package + "/"));
+    for (const auto& folder : agent.share) shares.add(folder);
   }
   return shares.take();
 }
 
-void create_agent_folders(const std::string& home, const Program& agent) {
-  const KnownAgent* known = find_agent(agent.identity());
+void create_agent_folders(const std::string& home, const Agent& agent) {
   struct stat owner {};
-  if (known == nullptr || ::stat(home.c_str(), &owner) != 0) return;
-  for (const auto relative : known->shared_home) {
-    for (std::size_t end = 0; end != std::string::npos;) {
-      end = relative.find('/', end + 1);
-      const std::string folder = home + "/" + std::string(relative.substr(0, end));
+  if (::stat(home.c_str(), &owner) != 0) return;
+  for (const auto& share : agent.share) {
+    if (!is_below(share, home)) continue;
+    for (std::size_t end = home.size(); end != std::string::npos;) {
+      end = share.find('/', end + 1);
+      const std::string folder = share.substr(0, end);
       if (::mkdir(folder.c_str(), 0700) == 0) {
         (void)::chown(folder.c_str(), owner.st_uid, owner.st_gid);
       }
     }
   }
+}
+
+void adapt_to_agents(contexts::ContextSpec& spec, const std::vector<Agent>& agents,
+                     const Profiles& profiles) {
+  const auto add = [](std::vector<std::string>& list, const std::string& path) {
+    if (std::find(list.begin(), list.end(), path) == list.end()) list.push_back(path);
+  };
+  for (const auto& agent : agents) {
+    for (const auto& package : agent.packages) {
+      if (!is_below(package, spec.cwd)) add(spec.protect, package);
+    }
+    for (const auto& folder : agent.hide) {
+      // Only folders can be hidden, and a profile may name one that is none here.
+      struct stat info {};
+      if (::stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) add(spec.hide, folder);
+    }
+  }
+  for (const auto& folder : profiles.folders()) add(spec.protect, folder);
 }
 
 }  // namespace routerd

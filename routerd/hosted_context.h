@@ -4,9 +4,13 @@
 #include <memory>
 
 #include "contexts/context.h"
+#include "routerd/enforcement.h"
+#include "routerd/env_route.h"
+#include "routerd/farm_keeper.h"
 #include "routerd/handover.h"
 #include "routerd/launch.h"
 #include "routerd/listener.h"
+#include "routerd/shells.h"
 
 namespace routerd {
 
@@ -17,11 +21,18 @@ struct HostedContext {
   std::unique_ptr<Handover> handover;
   /// The stub its programs are replaced by.
   FileId stub_id;
+  std::string stub_path;
+  /// The shims of its agents; null without a farm.
+  std::unique_ptr<FarmKeeper> farm;
   /// From the configuration and not used yet: a `ctx create` of its name may replace it.
   bool is_claimable = false;
   Launches launches;
-  /// What its children's environment is filtered by, per launch and target; built at first use.
-  std::map<std::pair<std::uint64_t, std::string>, contexts::EnvFilter> filters;
+  /// What may enforce routing here; empty without a route.
+  Offers offers;
+  /// How its children's environment is made, per launch and target; built at first use, dropped
+  /// when a context changes.
+  std::map<std::pair<std::uint64_t, std::string>, EnvRoute> env_routes;
+  std::shared_ptr<Shells> shells;
   /// Waiting for an answer of the init, by serial.
   std::map<std::uint64_t, std::function<void(wire::JobList)>> job_questions;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+extern char** environ;
+
 namespace routerd {
 namespace {
 
@@ -18,23 +20,32 @@ Launch& Launches::add(Launch launch) {
   return launches_.emplace(launch.id, std::move(launch)).first->second;
 }
 
-void Launches::settle(std::uint64_t id, AgentIdentity agent) {
+Launch* Launches::find(std::uint64_t id) {
   const auto found = launches_.find(id);
-  if (found == launches_.end()) return;
-  found->second.is_known_agent = find_agent(agent) != nullptr;
-  found->second.agent = std::move(agent);
+  return found == launches_.end() ? nullptr : &found->second;
 }
 
-const Launch& Launches::find(const std::vector<std::string_view>& env) const {
-  static const Launch unknown;
+const Launch* Launches::named_in(const std::vector<std::string_view>& env) const {
   for (const auto entry : env) {
     if (!is_named(entry, kLaunchVariable)) continue;
     const auto text = entry.substr(kLaunchVariable.size() + 1);
     std::uint64_t id = 0;
     std::from_chars(text.data(), text.data() + text.size(), id);
-    if (const auto found = launches_.find(id); found != launches_.end()) return found->second;
+    if (const auto found = launches_.find(id); found != launches_.end()) return &found->second;
   }
+  return nullptr;
+}
+
+const Launch& Launches::find(const std::vector<std::string_view>& env) const {
+  static const Launch unknown;
+  if (const Launch* named = named_in(env)) return *named;
   return launches_.empty() ? unknown : launches_.rbegin()->second;
+}
+
+contexts::Environment own_environment() {
+  contexts::Environment env;
+  for (char** entry = environ; *entry != nullptr; ++entry) env.emplace_back(*entry);
+  return env;
 }
 
 void set_variable(contexts::Environment& env, std::string_view name, std::string_view value) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "contexts/environment.h"
+#include "contexts/mechanism.h"
 #include "routerd/routing.h"
 #include "wire/message.h"
 
@@ -16,10 +17,17 @@ struct Launch {
   std::uint64_t id = 0;
   contexts::Environment start_env;
   AgentIdentity agent;
-  /// `agent` is in known_agents().
-  bool is_known_agent = false;
+  /// Of the agent's profile, for the filter of its children's env.
+  std::vector<std::string> pass_env;
+  std::vector<std::string> block_env;
   /// Base of the children's env: `airlock run` inherits, a daemon is clean.
   contexts::EnvPolicy::Base base = contexts::EnvPolicy::Base::clean;
+  /// What enforces the routing of its children.
+  contexts::Mechanism mechanism = contexts::Mechanism::preload;
+  /// Loaded by the agent's own /etc/ld.so.preload; else by LD_PRELOAD.
+  bool has_preload_file = false;
+  /// Under a farm: files of covered folders that the agent finds as they are.
+  std::vector<std::string> kept;
 };
 
 /// The launches of one context. Agents find theirs by the variable kLaunchVariable, which their
@@ -30,8 +38,11 @@ class Launches {
   static constexpr std::string_view kLaunchVariable = "AIRLOCK_LAUNCH";
 
   Launch& add(Launch launch);
-  /// From now on the agent of launch `id` is `agent`: its shim is about to exec it.
-  void settle(std::uint64_t id, AgentIdentity agent);
+  std::size_t size() const { return launches_.size(); }
+  /// The launch `id`, or nullptr.
+  Launch* find(std::uint64_t id);
+  /// The launch that `env` names, or nullptr.
+  const Launch* named_in(const std::vector<std::string_view>& env) const;
   /// The launch the process with `env` belongs to; never null: an unknown one has no start env.
   const Launch& find(const std::vector<std::string_view>& env) const;
 
@@ -39,6 +50,9 @@ class Launches {
   std::map<std::uint64_t, Launch> launches_;
   std::uint64_t next_id_ = 1;
 };
+
+/// The environment of this process.
+contexts::Environment own_environment();
 
 /// Adds a library to an LD_PRELOAD value, first.
 void add_preload(contexts::Environment& env, const std::string& library);

@@ -12,38 +12,56 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
 #include "contexts/capabilities.h"
+#include "routerd/agent_report.h"
+#include "routerd/audit/verify_command.h"
 #include "routerd/config.h"
 #include "routerd/configured.h"
 #include "routerd/daemon.h"
+#include "routerd/embed.h"
+#include "routerd/enforcement.h"
+#include "routerd/machine.h"
+#include "routerd/tier_advice.h"
 #include "routerd/version.h"
 
 namespace {
 
 constexpr int kUsage = 2;
 constexpr int kCannotServe = 126;
+/// Jobs had to be killed at the end: they were given time, and took more.
+constexpr int kGraceOver = 124;
 
 struct Arguments {
   std::string config;
   std::string runtime_dir;
   std::string check_config;
   std::string tier;
+  std::string require_tier;
   std::string log_file;
+  std::uint32_t stop_grace_ms = 8000;
   int embedded_fd = -1;
   int ready_fd = -1;
   bool development = false;
   bool doctor = false;
+  std::string verify_audit;
+  std::string audit_head;
   bool json = false;
+  /// Of an agent, for the doctor.
+  std::vector<std::string> agent;
 };
 
 // docs/SECURITY.md, "The daemon": no core, no tracer of the same user, nothing world-readable.
 void harden() {
-  const rlimit none{0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
+  // Only the soft limit: contexts inherit the hard one, and their programs may have any below it.
+  rlimit core{};
+  ::getrlimit(RLIMIT_CORE, &core);
+  core.rlim_cur = 0;
+  ::setrlimit(RLIMIT_CORE, &core);
   ::prctl(PR_SET_DUMPABLE, 0);
   ::umask(077);
   ::signal(SIGPIPE, SIG_IGN);
@@ -83,24 +101,67 @@ int check_config(const std::string& path, bool as_json) {
   return kUsage;
 }
 
+std::string working_folder() {
+  std::error_code error;
+  auto folder = std::filesystem::current_path(error);
+  return error ? "/" : folder.string();
+}
+
+/// What would happen to an agent; null without one.
+nlohmann::json report_on(const std::vector<std::string>& argv, const routerd::Offers& offers) {
+  if (argv.empty()) return nullptr;
+  const auto env = routerd::own_environment();
+  const auto cwd = working_folder();
+  auto profiles = routerd::Profiles::load(routerd::profile_folders(programs_folder()));
+  if (!profiles) {
+    nlohmann::json errors = nlohmann::json::array();
+    for (const auto& error : profiles.error()) errors.push_back(error.render());
+    return {{"errors", errors}};
+  }
+  auto program = routerd::inspect_program(argv.front(), routerd::variable(env, "PATH"), cwd);
+  if (!program) return {{"errors", {program.error().message()}}};
+  const auto agent = routerd::examine_agent(std::move(*program), argv, cwd, *profiles, env);
+  const auto children = routerd::children_context({agent}, *profiles, cwd);
+  return routerd::agent_report(agent, children, {}, offers);
+}
+
 /// Tries every tier for real and says what came of it, as JSON for `airlock doctor`.
-int doctor() {
+int doctor(const std::vector<std::string>& agent) {
   auto runtime = contexts::RuntimeDir::make_private();
   if (!runtime) return fail(runtime.error().message());
   nlohmann::json tiers = nlohmann::json::array();
+  nlohmann::json limits = nlohmann::json::array();
+  routerd::Offers offers;
   for (const auto tier : {contexts::Tier::namespaces, contexts::Tier::userns, contexts::Tier::uids,
                           contexts::Tier::landlock}) {
     auto probed = contexts::probe_one(tier, *runtime, programs_folder());
     tiers.push_back({{"tier", contexts::name_of(tier)},
                      {"works", probed.has_value()},
-                     {"reason", probed ? "" : probed.error().message()}});
+                     {"reason", probed ? "" : probed.error().message()},
+                     {"lacks", routerd::weakness_of(tier)},
+                     {"options", routerd::options_json(tier)}});
+    if (probed && offers.empty()) {
+      offers = routerd::probe_offers(tier, *runtime, programs_folder());
+      for (const auto& limit : contexts::probe_limits(tier, *runtime, programs_folder())) {
+        limits.push_back({{"limit", limit.name}, {"by", limit.by}, {"reason", limit.error}});
+      }
+    }
   }
   const nlohmann::json report = {
       {"tiers", tiers},
+      {"machine", routerd::machine_facts()},
+      {"enforcement", routerd::enforcement_json({}, offers)},
+      {"limits", limits},
       {"capabilities", contexts::names_of(contexts::effective_capabilities())},
+      {"agent", report_on(agent, offers)},
       {"uid", ::geteuid()}};
-  std::cout << report.dump() << "\n";
+  std::cout << report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   return 0;
+}
+
+contexts::Tier required_tier(const Arguments& arguments, const routerd::Config& config) {
+  const auto asked = contexts::parse_tier(arguments.require_tier);
+  return asked ? *asked : routerd::weakest_of(config.require_tier);
 }
 
 /// Tells `airlock up` that everything stands; from here on stderr is the log file.
@@ -113,6 +174,13 @@ base::Result<void> announce(const Arguments& arguments) {
   if (arguments.ready_fd < 0) return {};
   const base::UniqueFd ready(arguments.ready_fd);
   return base::write_all(ready.borrow(), "1");
+}
+
+/// That of the API's tokens.
+std::vector<std::string> hidden_folders(const routerd::Config& config) {
+  const auto& file = config.api.tokens_file;
+  if (file.empty()) return {};
+  return {file.substr(0, file.rfind('/'))};
 }
 
 int serve(const Arguments& arguments) {
@@ -132,21 +200,34 @@ int serve(const Arguments& arguments) {
                                                               ? config.runtime_dir
                                                               : arguments.runtime_dir);
   if (!runtime) return fail(runtime.error().message());
-  if (!arguments.tier.empty() && !contexts::parse_tier(arguments.tier)) {
-    std::cerr << "airlock: tier '" << arguments.tier
+  for (const auto& tier : {arguments.tier, arguments.require_tier}) {
+    if (tier.empty() || contexts::parse_tier(tier)) continue;
+    std::cerr << "airlock: tier '" << tier
               << "': expected namespaces, userns, uids, landlock or none\n";
     return kUsage;
   }
-  routerd::Daemon daemon(std::move(*runtime), {.programs = programs_folder(),
-                                               .development = arguments.development,
-                                               .is_embedded = is_embedded,
-                                               .secrets = config.secrets,
-                                               .tier = arguments.tier});
-  if (auto chosen = daemon.choose_tier(); !chosen) return fail(chosen.error().message());
-  if (const auto missing = routerd::missing_tier(config, daemon.tier());
-      !missing.empty() && !arguments.development) {
-    return fail(missing);
+  auto profiles = routerd::Profiles::load(routerd::profile_folders(programs_folder()));
+  if (!profiles) {
+    for (const auto& error : profiles.error()) std::cerr << error.render() << "\n";
+    return fail("agent profiles with errors are not used, and nothing is started without them");
   }
+  if (profiles->all().empty()) spdlog::warn("no agent profiles: no agent is recognised");
+  routerd::Daemon daemon(std::move(*runtime),
+                         {.programs = programs_folder(),
+                          .development = arguments.development,
+                          .required = required_tier(arguments, config),
+                          .is_embedded = is_embedded,
+                          .secrets = config.secrets,
+                          .profiles = std::move(*profiles),
+                          .hide = hidden_folders(config),
+                          .tier = arguments.tier,
+                          .stop_grace = arguments.stop_grace_ms * std::chrono::milliseconds(1),
+                          .audit = config.audit});
+  if (!is_embedded) {
+    if (auto held = routerd::hold_ports(daemon, config); !held) return fail(held.error().message());
+  }
+  if (auto chosen = daemon.choose_tier(); !chosen) return fail(chosen.error().message());
+  if (auto opened = daemon.open_audit(); !opened) return fail(opened.error().message());
   if (auto listening = daemon.listen(); !listening) return fail(listening.error().message());
   if (is_embedded) {
     daemon.adopt_client(base::UniqueFd(arguments.embedded_fd));
@@ -154,12 +235,14 @@ int serve(const Arguments& arguments) {
     if (auto made = routerd::create_configured(daemon, config); !made) {
       return fail(made.error().message());
     }
+    if (auto started = routerd::start_services(daemon, config, arguments.config); !started) {
+      return fail(started.error().message());
+    }
     if (auto ready = announce(arguments); !ready) return fail(ready.error().message());
     spdlog::info("serving {} with tier {}", daemon.runtime().root(),
                  contexts::name_of(daemon.tier()));
   }
-  daemon.run();
-  return 0;
+  return daemon.run() ? 0 : kGraceOver;
 }
 
 int run_command_line(int argc, char** argv) {
@@ -170,12 +253,17 @@ int run_command_line(int argc, char** argv) {
   app.add_option("--runtime-dir", arguments.runtime_dir, "folder of the sockets");
   app.add_option("--check-config", arguments.check_config, "check a configuration file and exit");
   app.add_option("--tier", arguments.tier, "use this tier instead of the strongest");
+  app.add_option("--require-tier", arguments.require_tier, "start with no weaker tier than this");
+  app.add_option("--stop-grace-ms", arguments.stop_grace_ms, "time jobs have to end");
   app.add_option("--embedded", arguments.embedded_fd, "serve the client on this descriptor");
   app.add_option("--log-file", arguments.log_file, "append the log to this file once started");
   app.add_option("--ready-fd", arguments.ready_fd, "write a byte here once everything stands");
   app.add_flag("--development", arguments.development, "go on without isolation, with a warning");
+  app.add_option("--verify-audit", arguments.verify_audit, "check an audit log's folder and exit");
+  app.add_option("--audit-head", arguments.audit_head, "NUMBER:HASH that must be in it");
   app.add_flag("--json", arguments.json, "with --check-config: as JSON");
   app.add_flag("--doctor", arguments.doctor, "try every tier, print JSON and exit");
+  app.add_option("agent", arguments.agent, "with --doctor: an agent's command line, after --");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -189,7 +277,11 @@ int run_command_line(int argc, char** argv) {
   if (!arguments.check_config.empty()) {
     return check_config(arguments.check_config, arguments.json);
   }
-  return arguments.doctor ? doctor() : serve(arguments);
+  if (!arguments.verify_audit.empty()) {
+    return routerd::audit::verify_command(arguments.verify_audit, arguments.audit_head,
+                                          arguments.json);
+  }
+  return arguments.doctor ? doctor(arguments.agent) : serve(arguments);
 }
 
 }  // namespace

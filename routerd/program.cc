@@ -2,6 +2,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,10 +17,9 @@ namespace routerd {
 FileId file_id(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return {};
-  return {info.st_dev, info.st_ino};
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  return {info.st_dev, info.st_ino, info.st_ctim.tv_sec * kNsPerSecond + info.st_ctim.tv_nsec};
 }
-
-AgentIdentity Program::identity() const { return {executable, file_id(executable), script}; }
 
 namespace {
 
@@ -61,17 +61,39 @@ std::string resolve(const std::string& path) {
   return result;
 }
 
-bool has_interpreter(int fd, const std::string& head) {
+/// The program interpreter of an ELF file; empty if it has none, or none that can be read.
+std::string interpreter_of(int fd, const std::string& head) {
   Elf64_Ehdr header{};
-  if (head.size() < sizeof header) return false;
+  if (head.size() < sizeof header) return {};
   std::memcpy(&header, head.data(), sizeof header);
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr segment{};
     const auto at = static_cast<off_t>(header.e_phoff + i * sizeof segment);
-    if (::pread(fd, &segment, sizeof segment, at) != sizeof segment) return false;
-    if (segment.p_type == PT_INTERP) return true;
+    if (::pread(fd, &segment, sizeof segment, at) != sizeof segment) return {};
+    if (segment.p_type != PT_INTERP) continue;
+    std::string name(std::min<std::size_t>(segment.p_filesz, PATH_MAX), '\0');
+    const auto length = ::pread(fd, name.data(), name.size(), static_cast<off_t>(segment.p_offset));
+    name.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    name.resize(std::min(name.find('\0'), name.size()));
+    return name.empty() ? "(unreadable)" : name;
   }
-  return false;
+  return {};
+}
+
+std::string read_head(int fd) {
+  std::string head(kLineLimit, '\0');
+  const auto length = ::pread(fd, head.data(), head.size(), 0);
+  head.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return head;
+}
+
+/// An interpreter that is executed only to execute another: env.
+void add_passed(Program& program, const std::string& path) {
+  program.files.push_back(path);
+  const auto file = base::open_file(path, O_RDONLY);
+  if (!file) return;
+  const auto loader = interpreter_of(file->borrow(), read_head(file->borrow()));
+  if (!loader.empty()) program.files.push_back(loader);
 }
 
 /// The words of a `#!` line: the interpreter, and those of its one argument.
@@ -107,31 +129,40 @@ base::Result<Program> inspect_program(const std::string& name, const std::string
   auto found = find_executable(name, search_path, cwd);
   if (!found) return tl::unexpected<base::Error>(found.error());
   Program program;
+  program.found = *found;
   program.path = resolve(*found);
   std::string current = *found;
   for (int depth = 0; depth <= kMaxInterpreters; ++depth) {
+    program.files.push_back(current);
     auto fd = base::open_file(current, O_RDONLY);
     if (!fd && fd.error().code == EACCES) {  // execute-only: nothing to be learned
       program.executable = resolve(current);
       return program;
     }
     if (!fd) return tl::unexpected<base::Error>(fd.error());
-    std::string head(kLineLimit, '\0');
-    head.resize(static_cast<std::size_t>(
-        std::max<ssize_t>(0, ::pread(fd->borrow(), head.data(), head.size(), 0))));
+    const std::string head = read_head(fd->borrow());
     if (head.starts_with(ELFMAG)) {
+      // execvp(3) would have /bin/sh read what the kernel refuses (ENOEXEC).
+      if (head.size() < sizeof(Elf64_Ehdr)) return base::failure(current, ENOEXEC);
       program.executable = resolve(current);
-      program.is_static = !has_interpreter(fd->borrow(), head);
+      const auto loader = interpreter_of(fd->borrow(), head);
+      program.is_static = loader.empty();
+      if (!loader.empty()) program.files.push_back(loader);
       return program;
     }
     if (!head.starts_with("#!")) return base::failure(current, ENOEXEC);
     if (program.script.empty()) program.script = *found;
     const auto words = shebang_words(head);
     std::string next = words.empty() ? "" : words.front();
-    if (next.ends_with("/env")) next = program_of_env(words);
+    if (next.ends_with("/env")) {
+      program.env = resolve(next);
+      add_passed(program, next);
+      next = program_of_env(words);
+    }
     auto interpreter = find_executable(next, search_path, cwd);
     if (!interpreter) return base::failure(current + ": interpreter '" + next + "'", ENOENT);
     current = *interpreter;
+    program.interpreters.push_back(resolve(current));
   }
   return base::failure(name, ELOOP);
 }

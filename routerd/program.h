@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "routerd/routing.h"
@@ -9,17 +10,22 @@ namespace routerd {
 
 /// What a program turns out to be once its `#!` lines and PATH are followed.
 struct Program {
-  /// Resolved path of the file that was named.
+  /// Path of the file that was named, as the search gave it, and resolved.
+  std::string found;
   std::string path;
   /// Resolved path of the script, empty if there is none; as the kernel passes it to the
   /// interpreter: not resolved.
   std::string script;
   /// Resolved path of the executable that runs in the end.
   std::string executable;
+  /// Of a script: resolved paths of the programs its `#!` lines name, the outermost first; for
+  /// `#!/usr/bin/env NAME` that is NAME's, and `env` the resolved path of env(1).
+  std::vector<std::string> interpreters;
+  std::string env;
+  /// Every file that is executed on the way: scripts, their interpreters, env, ELF interpreters.
+  std::vector<std::string> files;
   /// No program interpreter (PT_INTERP): the preloaded library cannot be loaded into it.
   bool is_static = false;
-
-  AgentIdentity identity() const;
 };
 
 /// Finds `name` in `search_path` (as execvp(3); with a '/' relative to `cwd`) and looks into it.
@@ -27,7 +33,7 @@ struct Program {
 base::Result<Program> inspect_program(const std::string& name, const std::string& search_path,
                                       const std::string& cwd);
 
-/// Device and inode of `path`, unknown if it cannot be read.
+/// Identity of the file at `path` (symlinks followed), unknown if it cannot be read.
 FileId file_id(const std::string& path);
 
 }  // namespace routerd

@@ -10,7 +10,7 @@
 
 namespace routerd {
 
-/// One decision. Never holds argv or values of variables.
+/// One decision. Never holds values of variables.
 struct RouteRecord {
   std::uint64_t serial = 0;
   /// CLOCK_REALTIME, ms.
@@ -22,13 +22,22 @@ struct RouteRecord {
   std::string from;
   std::string to;
   std::string program;
-  /// "run_in", "run_here", "refuse".
+  /// "run_in", "run_here", "refuse"; "failed": decided as run_in, but the context could not start
+  /// it.
   std::string outcome;
   std::string rule;
   std::string reason;
+  /// What enforces routing for the agent that asked, or that was started: "farm", "preload", …;
+  /// empty for a program that is no agent.
+  std::string enforce;
+  /// What saw the exec: "interposer", "farm", …; empty for requests of the control socket.
+  std::string caught_by;
   /// From the accepted connection to the hand-over, in microseconds.
   std::int64_t latency_us = 0;
   std::vector<std::string> blocked_env;
+  /// For the audit log only: how many arguments, and what they are if that is recorded.
+  std::uint32_t argc = 0;
+  std::vector<std::string> argv;
   std::vector<std::string> refused_fds;
 };
 
@@ -41,6 +50,9 @@ class RouteLog {
   using Follower = std::function<void(const RouteRecord&)>;
 
   void add(RouteRecord record);
+  /// Adds a copy of the record of `job` with outcome "failed": it did not start where it was sent.
+  /// Without effect if that record has been forgotten.
+  void add_failure(std::uint64_t job, std::string reason);
   const std::deque<RouteRecord>& records() const { return records_; }
   /// Calls `follower` for every later record until unfollow() of the returned number.
   std::uint64_t follow(Follower follower);

@@ -62,8 +62,30 @@ class Receiver {
 base::Result<void> send_datagram(int socket, MessageType type, std::string_view payload,
                                  std::span<const int> fds = {});
 
+/// Of a datagram that cannot be read: its sender's fault, who will miss an answer. Read on, or
+/// take it for the end.
+enum class Unreadable { skip, stop };
+
+/// Passes each datagram that is there to `take`, with receive_datagram. False when there will be no
+/// more: the peer has closed, or an unreadable one stopped it. Non-blocking sockets only.
+template <class Take>
+bool take_datagrams(int socket, Unreadable unreadable, Take&& take);
+
 /// One datagram, or nothing if none is there (non-blocking socket). ECONNRESET: closed by the peer.
 /// Not to be called by two threads at once.
 base::Result<std::optional<Frame>> receive_datagram(int socket);
+
+template <class Take>
+bool take_datagrams(int socket, Unreadable unreadable, Take&& take) {
+  for (;;) {
+    auto frame = receive_datagram(socket);
+    if (frame && !*frame) return true;
+    if (frame) {
+      take(std::move(**frame));
+    } else if (unreadable == Unreadable::stop || frame.error().code == ECONNRESET) {
+      return false;
+    }
+  }
+}
 
 }  // namespace wire

@@ -134,6 +134,9 @@ template <class T, class M>
 concept Of = std::same_as<std::remove_const_t<T>, M>;
 
 void visit(auto& codec, Of<Rlimit> auto& m) { codec(m.resource), codec(m.soft), codec(m.hard); }
+void visit(auto& codec, Of<IntervalTimer> auto& m) {
+  codec(m.which), codec(m.value_us), codec(m.interval_us);
+}
 void visit(auto& codec, Of<Winsize> auto& m) {
   codec(m.rows), codec(m.columns), codec(m.x_pixels), codec(m.y_pixels);
 }
@@ -142,11 +145,16 @@ void visit(auto& codec, Of<ProcessState> auto& m) {
   codec(m.nice), codec(m.io_priority), codec(m.oom_score_adj), codec(m.personality);
   codec(m.affinity), codec(m.rlimits);
   codec(m.session_leader), codec(m.group_leader), codec(m.no_new_privs);
+  codec(m.child_subreaper), codec(m.parent_death_signal), codec(m.timer_slack_ns);
+  codec(m.scheduler), codec(m.timers);
 }
 void visit(auto& codec, Of<Credentials> auto& m) { codec(m.uid), codec(m.gid), codec(m.groups); }
+void visit(auto& codec, Of<ShellPolicy> auto& m) {
+  codec(m.name), codec(m.fail_if_busy), codec(m.no_checkpoint);
+}
 void visit(auto& codec, Of<ExecPolicy> auto& m) {
   codec(m.context), codec.bounded(m.env, EnvMode::context), codec(m.stdio_only), codec(m.launch);
-  codec(m.time_limit_ms), codec(m.kill_grace_ms);
+  codec(m.time_limit_ms), codec(m.kill_grace_ms), visit(codec, m.shell);
 }
 void visit(auto& codec, Of<ExecRequest> auto& m) {
   codec.path(m.path), codec(m.argv), codec(m.env), codec.path(m.cwd), codec(m.fd_numbers);
@@ -155,43 +163,97 @@ void visit(auto& codec, Of<ExecRequest> auto& m) {
   codec.bounded(m.on_disconnect, OnDisconnect::keep);
   codec.bounded(m.on_stub_kill, KillScope::process);
   visit(codec, m.policy);
+  codec(m.terminal_fds), codec(m.termios), codec(m.foreground);
+  codec.bounded(m.caught_by, CaughtBy::ptrace), codec.path(m.script);
+  codec(m.is_service);
 }
 void visit(auto& codec, Of<Started> auto& m) { codec(m.job), codec(m.pid); }
+void visit(auto& codec, Of<Queued> auto& m) { codec(m.job); }
 void visit(auto& codec, Of<Stopped> auto& m) { codec(m.signal); }
 void visit(auto&, Of<Continued> auto&) {}
+void visit(auto& codec, Of<ShellResult> auto& m) {
+  codec.bounded(m.engine, ShellEngine::command), codec.bounded(m.event, ShellEvent::lost);
+  codec(m.no_checkpoint), codec(m.cwd);
+  codec(m.changed_env), codec(m.background);
+}
 void visit(auto& codec, Of<Exited> auto& m) {
   codec(m.wait_status), codec(m.user_us), codec(m.system_us), codec(m.max_rss_kib);
-  codec(m.timed_out);
+  codec(m.timed_out), visit(codec, m.shell);
 }
 void visit(auto& codec, Of<NotStarted> auto& m) {
-  codec(m.exit_code), codec(m.error), codec(m.message);
+  codec(m.exit_code), codec(m.error), codec(m.message), codec(m.is_told);
 }
-void visit(auto& codec, Of<RunHere> auto& m) { codec.path(m.path), codec(m.env); }
+void visit(auto& codec, Of<JobEnded> auto& m) {
+  codec(m.job), codec(m.wait_status), codec(m.user_us), codec(m.system_us);
+  codec(m.max_rss_kib), codec(m.timed_out);
+}
+void visit(auto& codec, Of<JobRefused> auto& m) { codec(m.job), visit(codec, m.refusal); }
+void visit(auto& codec, Of<RunHere> auto& m) {
+  codec.path(m.path), codec(m.env), codec(m.in_own_namespaces);
+}
 void visit(auto& codec, Of<Signal> auto& m) {
   codec(m.signal), codec.bounded(m.scope, KillScope::process);
 }
 void visit(auto& codec, Of<Resize> auto& m) { visit(codec, m.winsize); }
+void visit(auto&, Of<GiveTerminal> auto&) {}
+void visit(auto&, Of<TerminalGiven> auto&) {}
+void visit(auto& codec, Of<Resume> auto& m) { codec(m.foreground); }
+void visit(auto& codec, Of<Typed> auto& m) { codec(m.signal); }
+void visit(auto& codec, Of<Interrupted> auto& m) { codec(m.signal); }
 void visit(auto& codec, Of<Setup> auto& m) {
   codec(m.tier), codec(m.name), codec.path(m.view_dir), codec.path(m.runtime_dir);
   codec.path(m.root_dir), codec.path(m.private_home), codec.path(m.home);
   codec(m.share), codec(m.hide), codec(m.capabilities), codec(m.own_devpts);
-  codec(m.protect_kernel_knobs);
+  codec(m.protect_kernel_knobs), codec(m.protect), codec(m.own_uid), codec(m.is_platform);
+  codec(m.with_farm), codec(m.with_route), codec(m.pid_max), codec(m.tmpfs_bytes);
+  codec.path(m.upper_dir), codec(m.same), codec(m.private_tmp), codec(m.no_new_privs);
+  codec(m.refused_calls), codec(m.reports_jobs);
 }
-void visit(auto& codec, Of<Ready> auto& m) { codec(m.error), codec(m.step), codec(m.lacks); }
-void visit(auto& codec, Of<Spawn> auto& m) { codec(m.job), visit(codec, m.request); }
+void visit(auto& codec, Of<Ready> auto& m) {
+  codec(m.error), codec(m.step), codec(m.lacks), codec(m.farm_error), codec(m.memfd_error);
+  codec(m.binfmt_error), codec(m.ptrace_error);
+}
+void visit(auto& codec, Of<Confinement> auto& m) {
+  codec(m.mechanism), codec(m.covered), codec(m.shims), codec(m.kept), codec.path(m.preload_file);
+  codec(m.has_ruleset), codec(m.has_program), codec.path(m.stub);
+}
+void visit(auto& codec, Of<Spawn> auto& m) {
+  codec(m.job), visit(codec, m.request), visit(codec, m.confinement);
+}
 void visit(auto& codec, Of<SpawnFds> auto& m) { codec(m.job); }
+void visit(auto& codec, Of<RunAgain> auto& m) {
+  codec.path(m.stub), codec(m.device), codec(m.inode);
+}
+void visit(auto& codec, Of<ShellUpdate> auto& m) {
+  codec(m.set), codec(m.unset), codec.path(m.cwd);
+}
 void visit(auto& codec, Of<ListJobs> auto& m) { codec(m.serial); }
 void visit(auto& codec, Of<Job> auto& m) {
   codec(m.job), codec(m.pid), codec(m.running_ms), codec(m.program);
+}
+void visit(auto& codec, Of<ShellOrder> auto& m) {
+  codec(m.serial), codec.bounded(m.action, ShellOrder::Action::reset);
+}
+void visit(auto& codec, Of<ShellState> auto& m) {
+  codec(m.serial), codec.bounded(m.engine, ShellEngine::command), codec(m.pid), codec(m.cwd);
+  codec(m.background), codec(m.jobs), codec(m.reached), codec(m.survivors);
 }
 void visit(auto& codec, Of<JobList> auto& m) { codec(m.serial), codec(m.jobs); }
 void visit(auto& codec, Of<SignalJob> auto& m) { codec(m.job), visit(codec, m.signal); }
 void visit(auto& codec, Of<Control> auto& m) { codec(m.json); }
 void visit(auto& codec, Of<ControlReply> auto& m) { codec(m.json); }
 void visit(auto& codec, Of<Event> auto& m) { codec(m.json); }
-void visit(auto& codec, Of<Attach> auto& m) { codec(m.job); }
-void visit(auto& codec, Of<Attached> auto& m) { codec(m.job), codec(m.streams); }
-void visit(auto& codec, Of<Release> auto& m) { codec(m.job); }
+void visit(auto& codec, Of<KeptExec> auto& m) {
+  codec(m.key), codec(m.note), codec(m.streams), codec(m.request);
+}
+void visit(auto& codec, Of<KeepNote> auto& m) { codec(m.key), codec(m.note), codec(m.streams); }
+void visit(auto& codec, Of<Attach> auto& m) { codec(m.key); }
+void visit(auto& codec, Of<Attached> auto& m) { codec(m.key), codec(m.note), codec(m.streams); }
+void visit(auto& codec, Of<Release> auto& m) { codec(m.key), codec(m.stream); }
+void visit(auto& codec, Of<PortRequest> auto& m) {
+  codec(m.port), codec.bounded(m.protocol, PortProtocol::udp), codec(m.address);
+}
+void visit(auto& codec, Of<PortGrant> auto& m) { codec(m.error); }
 
 /// Room for the parts of a request that are long; the rest fits the slack.
 std::size_t expected_size(const ExecRequest& request) {

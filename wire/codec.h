@@ -37,29 +37,45 @@ std::string encode_header(const Header& header);
 /// kMaxPassedFds.
 base::Result<Header> decode_header(std::string_view bytes);
 
-#define AIRLOCK_MESSAGES(X)      \
-  X(ExecRequest, exec_request)   \
-  X(Started, started)            \
-  X(Stopped, stopped)            \
-  X(Continued, continued)        \
-  X(Exited, exited)              \
-  X(NotStarted, not_started)     \
-  X(RunHere, run_here)           \
-  X(Signal, signal)              \
-  X(Resize, resize)              \
-  X(Setup, setup)                \
-  X(Ready, ready)                \
-  X(Spawn, spawn)                \
-  X(SpawnFds, spawn_fds)         \
-  X(ListJobs, list_jobs)         \
-  X(JobList, job_list)           \
-  X(SignalJob, signal_job)       \
-  X(Control, control)            \
-  X(ControlReply, control_reply) \
-  X(Event, event)                \
-  X(Attach, attach)              \
-  X(Attached, attached)          \
-  X(Release, release)
+#define AIRLOCK_MESSAGES(X)        \
+  X(ExecRequest, exec_request)     \
+  X(Started, started)              \
+  X(Stopped, stopped)              \
+  X(Continued, continued)          \
+  X(Exited, exited)                \
+  X(NotStarted, not_started)       \
+  X(RunHere, run_here)             \
+  X(Signal, signal)                \
+  X(Resize, resize)                \
+  X(GiveTerminal, give_terminal)   \
+  X(TerminalGiven, terminal_given) \
+  X(Resume, resume)                \
+  X(Typed, typed)                  \
+  X(Interrupted, interrupted)      \
+  X(Setup, setup)                  \
+  X(Ready, ready)                  \
+  X(Spawn, spawn)                  \
+  X(SpawnFds, spawn_fds)           \
+  X(ShellUpdate, shell_update)     \
+  X(ShellOrder, shell_order)       \
+  X(ShellState, shell_state)       \
+  X(Queued, queued)                \
+  X(ListJobs, list_jobs)           \
+  X(JobList, job_list)             \
+  X(SignalJob, signal_job)         \
+  X(Control, control)              \
+  X(ControlReply, control_reply)   \
+  X(Event, event)                  \
+  X(Attach, attach)                \
+  X(Attached, attached)            \
+  X(Release, release)              \
+  X(JobRefused, job_refused)       \
+  X(PortRequest, port_request)     \
+  X(PortGrant, port_grant)         \
+  X(KeptExec, kept_exec)           \
+  X(KeepNote, keep_note)           \
+  X(JobEnded, job_ended)           \
+  X(RunAgain, run_again)
 
 #define AIRLOCK_DECLARE(Message, name)                         \
   template <>                                                  \

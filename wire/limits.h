@@ -43,8 +43,16 @@ constexpr int kAnswerDeadlineMs = 20'000;
 /// Signals that came before the program was started are held back for this long.
 constexpr int kPatienceMs = 1'000;
 
+/// A program that has run for so long is worth a further process of its requester.
+constexpr int kLongRunMs = 20;
+
 /// Jobs that one context runs at the same time.
 constexpr std::size_t kMaxJobsPerContext = 8192;
+
+/// Kept jobs of a daemon, and bytes of a kept job's key and note.
+constexpr std::size_t kMaxKeptJobs = 4096;
+constexpr std::size_t kMaxKeptKey = 128;
+constexpr std::size_t kMaxKeptNote = 64u << 10;
 
 /// Connections that one listener keeps waiting for their request at the same time.
 constexpr std::size_t kMaxPendingConnections = 1024;

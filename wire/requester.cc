@@ -1,14 +1,9 @@
 #include "wire/requester.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/personality.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -43,72 +38,6 @@ base::Result<base::UniqueFd> connect_to(const std::string& path) {
   return socket;
 }
 
-namespace {
-
-// The kernel's view of signal sets and dispositions, free of what a libc hides (musl's SIGRTMIN).
-struct KernelSigaction {
-  std::uintptr_t handler;
-  unsigned long flags;
-  std::uintptr_t restorer;
-  std::uint64_t mask;
-};
-
-constexpr int kSignals = 64;
-
-std::uint64_t ignored_signals() {
-  std::uint64_t ignored = 0;
-  for (int signal = 1; signal <= kSignals; ++signal) {
-    KernelSigaction action{};
-    if (::syscall(SYS_rt_sigaction, signal, nullptr, &action, sizeof action.mask) != 0) continue;
-    if (action.handler == 1 /* SIG_IGN */) ignored |= std::uint64_t{1} << (signal - 1);
-  }
-  return ignored;
-}
-
-std::vector<Rlimit> rlimits() {
-  std::vector<Rlimit> limits;
-  limits.reserve(RLIM_NLIMITS);
-  for (std::uint32_t resource = 0; resource < RLIM_NLIMITS; ++resource) {
-    struct {
-      std::uint64_t soft, hard;
-    } limit{};
-    if (::syscall(SYS_prlimit64, 0, resource, nullptr, &limit) != 0) continue;
-    limits.push_back({resource, limit.soft, limit.hard});
-  }
-  return limits;
-}
-
-std::string cpu_affinity() {
-  char mask[128];
-  const long size = ::syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
-  return size > 0 ? std::string(mask, static_cast<std::size_t>(size)) : std::string();
-}
-
-}  // namespace
-
-ProcessState capture_process_state() {
-  ProcessState state;
-  state.umask = ::umask(0);
-  ::umask(static_cast<mode_t>(state.umask));
-  constexpr std::size_t kSetSize = sizeof(std::uint64_t);
-  ::syscall(SYS_rt_sigprocmask, SIG_BLOCK, nullptr, &state.blocked_signals, kSetSize);
-  ::syscall(SYS_rt_sigpending, &state.pending_signals, kSetSize);
-  state.ignored_signals = ignored_signals();
-  errno = 0;
-  state.nice = ::getpriority(PRIO_PROCESS, 0);
-  constexpr int kIoprioWhoProcess = 1;  // ioprio_get(2); no libc declares it
-  const long io_priority = ::syscall(SYS_ioprio_get, kIoprioWhoProcess, 0);
-  state.io_priority = io_priority > 0 ? static_cast<std::int32_t>(io_priority) : 0;
-  const int personality = ::personality(0xffffffff);
-  state.personality = personality > 0 ? static_cast<std::uint32_t>(personality) : 0;
-  state.affinity = cpu_affinity();
-  state.rlimits = rlimits();
-  state.session_leader = ::getsid(0) == ::getpid();
-  state.group_leader = ::getpgrp() == ::getpid();
-  state.no_new_privs = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
-  return state;
-}
-
 std::uint64_t hold_signals() {
   const std::uint64_t all = ~std::uint64_t{0};
   std::uint64_t before = 0;
@@ -122,31 +51,17 @@ namespace {
 class Attendant {
  public:
   Attendant(int socket, const AttendOptions& options)
-      : socket_(socket), options_(options), already_sent_(options.already_sent) {}
+      : socket_(socket),
+        options_(options),
+        terminal_(options.terminal),
+        already_sent_(options.already_sent) {}
 
   Outcome run() {
     open_signals();
-    int waited_ms = 0;
-    for (;;) {
-      const bool is_impatient = !started_ && has_held_signal_;
-      pollfd watched[2] = {{socket_, POLLIN, 0}, {signals_.borrow(), POLLIN, 0}};
-      const int limit = is_impatient ? kPatienceMs : kAnswerDeadlineMs;
-      const int ready = ::poll(watched, is_impatient ? 1 : 2, started_ ? -1 : limit);
-      if (ready < 0 && errno == EINTR) continue;
-      if (ready == 0) {
-        waited_ms += limit;
-        if (waited_ms >= kAnswerDeadlineMs) return Lost{false, "no answer from the daemon"};
-        let_signals_act();
-        continue;
-      }
-      if (watched[0].revents != 0) {
-        if (auto outcome = receive()) return std::move(*outcome);
-      } else if (started_) {
-        forward_signals();
-      } else {
-        has_held_signal_ = true;
-      }
-    }
+    auto outcome = await_start();
+    if (!outcome) outcome = await_end();
+    leave_terminal(*outcome);
+    return std::move(*outcome);
   }
 
  private:
@@ -157,6 +72,47 @@ class Attendant {
     (void)hold_signals();  // for a caller that has not
     signals_.reset(static_cast<int>(::syscall(SYS_signalfd4, -1, &kAllSignals, sizeof kAllSignals,
                                               SFD_CLOEXEC | SFD_NONBLOCK)));
+  }
+
+  /// Nothing when the program runs.
+  std::optional<Outcome> await_start() {
+    for (int waited_ms = 0; !started_;) {
+      pollfd watched[2] = {{socket_, POLLIN, 0}, {signals_.borrow(), POLLIN, 0}};
+      const int answer_limit = is_queued_ ? -1 : kAnswerDeadlineMs;
+      const int limit = has_held_signal_ ? kPatienceMs : answer_limit;
+      const int ready = ::poll(watched, has_held_signal_ ? 1 : 2, limit);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready == 0) {
+        waited_ms += limit;
+        if (waited_ms >= kAnswerDeadlineMs && !is_queued_)
+          return Lost{false, "no answer from the daemon"};
+        let_signals_act();
+      } else if (watched[0].revents != 0) {
+        if (auto outcome = receive()) return outcome;
+      } else {
+        has_held_signal_ = true;
+      }
+    }
+    return {};
+  }
+
+  Outcome await_end() {
+    for (;;) {
+      pollfd watched[2 + Relay::kWatched] = {{socket_, POLLIN, 0}, {signals_.borrow(), POLLIN, 0}};
+      const nfds_t count = terminal_ != nullptr ? 2 + Relay::kWatched : 2;
+      int limit = terminal_ != nullptr ? terminal_->watch(watched + 2) : -1;
+      if (is_new_ && (limit < 0 || limit > kLongRunMs)) limit = kLongRunMs;
+      const int ready = ::poll(watched, count, limit);
+      if (ready < 0) continue;  // EINTR
+      if (ready == 0 && std::exchange(is_new_, false)) options_.on_long_run(options_.argument);
+      if (watched[0].revents != 0) {
+        if (auto outcome = receive()) return std::move(*outcome);
+      } else if (watched[1].revents != 0) {
+        forward_signals();
+      } else if (terminal_ != nullptr) {
+        terminal_->act(watched + 2);
+      }
+    }
   }
 
   void let_signals_act() {
@@ -172,22 +128,32 @@ class Attendant {
     return *frame ? take(**frame) : std::nullopt;
   }
 
-  std::optional<Outcome> take(const Frame& frame) {
+  std::optional<Outcome> take(Frame& frame) {
     switch (frame.type) {
       case MessageType::started:
-        program_started();
+        program_started(frame);
         return {};
       case MessageType::stopped:
         if (auto stopped = decode<Stopped>(frame.payload)) mirror_stop(stopped->signal);
         return {};
+      case MessageType::give_terminal:
+        give_terminal();
+        return {};
+      case MessageType::interrupted:
+        if (auto typed = decode<Interrupted>(frame.payload)) interrupt_group(typed->signal);
+        return {};
+      case MessageType::queued:
+        is_queued_ = true;
+        return {};
       case MessageType::continued:
+        program_continues();
         return {};
       case MessageType::exited:
         return ending<Exited>(frame);
       case MessageType::not_started:
         return ending<NotStarted>(frame);
       case MessageType::run_here:
-        return ending<RunHere>(frame);
+        return run_here(frame);
       default:
         return Lost{started_, "unexpected message from the daemon"};
     }
@@ -200,44 +166,121 @@ class Attendant {
     return Outcome(std::move(*message));
   }
 
-  void program_started() {
+  std::optional<Outcome> run_here(Frame& frame) {
+    auto order = decode<RunHere>(frame.payload);
+    if (!order) return Lost{started_, order.error().message()};
+    if (!frame.fds.empty()) order->program_fd = frame.fds.front().release();
+    return Outcome(std::move(*order));
+  }
+
+  void program_started(Frame& frame) {
     if (started_) return;
     started_ = true;
+    is_new_ = options_.on_long_run != nullptr;
     if (options_.on_started != nullptr) options_.on_started(options_.argument);
+    if (terminal_ != nullptr && frame.fds.size() == 1) {
+      terminal_->start(std::move(frame.fds.front()), socket_);
+    } else if (terminal_ != nullptr) {
+      terminal_->decline();
+    }
+    for (const int signal : {SIGHUP, SIGCONT}) {
+      if ((kept_signals_ & bit(signal)) != 0) (void)send_message(socket_, Signal{signal});
+    }
     forward_signals();
   }
+
+  bool has_relay() const { return terminal_ != nullptr && terminal_->is_running(); }
+
+  static std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 
   void forward_signals() {
     signalfd_siginfo info;
     while (::read(signals_.borrow(), &info, sizeof info) == sizeof info) {
-      const std::uint64_t bit = std::uint64_t{1} << (info.ssi_signo - 1);
-      if ((std::exchange(already_sent_, already_sent_ & ~bit) & bit) != 0) continue;
-      (void)send_message(socket_, Signal{static_cast<std::int32_t>(info.ssi_signo)});
+      const auto signal = static_cast<std::int32_t>(info.ssi_signo);
+      if ((std::exchange(already_sent_, already_sent_ & ~bit(signal)) & bit(signal)) != 0) continue;
+      const KillScope scope = options_.scope_of != nullptr
+                                  ? options_.scope_of(options_.argument, info)
+                                  : KillScope::group;
+      if (is_own_copy(info)) continue;
+      if (signal == SIGWINCH && has_relay()) {
+        terminal_->resize();
+      } else if (signal == SIGCONT && has_relay()) {
+        terminal_->resume();
+      } else {
+        (void)send_message(socket_, Signal{signal, scope});
+      }
     }
   }
 
+  /// Typed for the program: as if it shared our terminal, our group gets the signal, too.
+  void interrupt_group(int signal) {
+    if (!has_relay() || (signal != SIGINT && signal != SIGQUIT)) return;
+    own_copies_ |= bit(signal);
+    ::kill(0, signal);
+  }
+
+  bool is_own_copy(const signalfd_siginfo& info) {
+    const auto signal = static_cast<int>(info.ssi_signo);
+    if (info.ssi_code != SI_USER || info.ssi_pid != static_cast<std::uint32_t>(::getpid())) {
+      return false;
+    }
+    return (std::exchange(own_copies_, own_copies_ & ~bit(signal)) & bit(signal)) != 0;
+  }
+
+  void give_terminal() {
+    if (terminal_ != nullptr) kept_signals_ = terminal_->give_up();
+    (void)send_message(socket_, TerminalGiven{});
+  }
+
   // The program stopped, so we stop by the same signal: our parent sees what it would have seen.
-  // A terminal stop of an orphaned group is dropped by the kernel (setpgid(2)); either way the
-  // program must go on when we do.
+  // When we run again it must go on, too.
   void mirror_stop(int signal) {
     if (!options_.mirror_stops) return;
-    sigset_t only;
-    sigemptyset(&only);
-    sigaddset(&only, signal);
-    ::kill(::getpid(), signal);
-    if (signal != SIGSTOP) {
-      ::sigprocmask(SIG_UNBLOCK, &only, nullptr);
-      ::sigprocmask(SIG_BLOCK, &only, nullptr);
+    const bool stops_too =
+        options_.on_stopped == nullptr || options_.on_stopped(options_.argument, signal);
+    if (!stops_too) return;
+    if (has_relay()) {
+      terminal_->suspend(signal);
+    } else {
+      stop_by(signal, false);
+      (void)send_message(socket_, Signal{SIGCONT});
     }
-    (void)send_message(socket_, Signal{SIGCONT});
+    program_continues();
+  }
+
+  void program_continues() {
+    if (options_.on_continued != nullptr) options_.on_continued(options_.argument);
+  }
+
+  /// While the last output is held up by the terminal, those that want us gone must be heard.
+  void leave_terminal(const Outcome& outcome) {
+    if (terminal_ == nullptr) return;
+    const auto* exited = std::get_if<Exited>(&outcome);
+    if (has_relay()) {
+      forward_signals();
+      const std::uint64_t ending = bit(SIGTERM) | bit(SIGHUP);
+      const std::uint64_t heard = ending & ~options_.blocked_before;
+      ::syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &heard, nullptr, sizeof heard);
+    }
+    const auto status = base::WaitStatus(exited != nullptr ? exited->wait_status : SIGKILL);
+    terminal_->finish(status.term_signal().has_value());
   }
 
   int socket_;
   const AttendOptions& options_;
   Receiver receiver_;
   base::UniqueFd signals_;
+  Relay* terminal_;
   std::uint64_t already_sent_;
+  /// Signals we have sent our own group, ourselves included.
+  std::uint64_t own_copies_ = 0;
+  /// Signals that were pending when the terminal was given up.
+  std::uint64_t kept_signals_ = 0;
   bool started_ = false;
+  /// Others are before us; that may take any time.
+  bool is_queued_ = false;
+  /// Started, and has not run for long.
+  bool is_new_ = false;
   bool has_held_signal_ = false;
 };
 

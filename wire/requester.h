@@ -1,5 +1,6 @@
 #pragma once
 
+#include <sys/signalfd.h>
 #include <sys/types.h>
 
 #include <string>
@@ -9,6 +10,8 @@
 #include "base/unique_fd.h"
 #include "base/wait_status.h"
 #include "wire/message.h"
+#include "wire/process_state.h"
+#include "wire/relay.h"
 
 // The requester's side of an exec: what the stub and the CLI share. Single-threaded callers only:
 // signals are blocked for the whole process.
@@ -18,9 +21,6 @@ namespace wire {
 /// listens there, so nothing is sent to a squatter. ECONNREFUSED, ENOENT: nobody there; EPERM:
 /// somebody else's. `path` must be shorter than sun_path (108 bytes): ENAMETOOLONG.
 base::Result<base::UniqueFd> connect_to(const std::string& path);
-
-/// What an exec of this process would keep (execve(2)): signals, umask, limits, priorities.
-ProcessState capture_process_state();
 
 /// The connection broke after the request was sent.
 struct Lost {
@@ -39,10 +39,20 @@ struct AttendOptions {
   std::uint64_t blocked_before = 0;
   /// Called once the program runs; the caller closes its copies of the passed descriptors here.
   void (*on_started)(void*) = nullptr;
+  /// Called once when the program has run for kLongRunMs.
+  void (*on_long_run)(void*) = nullptr;
+  /// Whether a signal was meant for this process or for its whole group; nullptr = the group.
+  KillScope (*scope_of)(void*, const signalfd_siginfo&) = nullptr;
+  /// Called when the program has stopped, and when it goes on; or nullptr. False: this process has
+  /// stopped by the same `signal` before, and shall not once more.
+  bool (*on_stopped)(void*, int signal) = nullptr;
+  void (*on_continued)(void*) = nullptr;
   void* argument = nullptr;
   /// Signals (bit N-1) that were pending when the request was captured and travel in it; each is
   /// not forwarded a second time.
   std::uint64_t already_sent = 0;
+  /// Set if the request asks for a terminal (Relay::offer()). Borrowed.
+  Relay* terminal = nullptr;
   /// Stop this process while the program is stopped (a job of a shell).
   bool mirror_stops = true;
 };

@@ -16,12 +16,15 @@ std::uint64_t now_ms() {
          static_cast<std::uint64_t>(now.tv_nsec) / 1'000'000;
 }
 
-// The group exists from the child's first steps on; before that only the process does.
 void Job::send_signal(const wire::Signal& signal) const {
   if (pid <= 0 || signal.signal <= 0 || signal.signal > 64) return;
-  if (signal.scope == wire::KillScope::process || ::kill(-pid, signal.signal) != 0) {
+  if (signal.scope == wire::KillScope::process || !has_execed()) {
     ::kill(pid, signal.signal);
+    return;
   }
+  if (!leads_group()) ProcessGroups::settle(group);
+  // A program may have left its group, and it may have been the last in it.
+  if (::kill(-group, signal.signal) != 0) ::kill(pid, signal.signal);
 }
 
 bool JobTable::is_full() const { return jobs_.size() >= wire::kMaxJobsPerContext; }
@@ -40,6 +43,13 @@ Job* JobTable::find_pid(int pid) {
   return found == jobs_.end() ? nullptr : found->get();
 }
 
+Job* JobTable::find_monitor(int pid) {
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [pid](const auto& job) {
+    return job->session && job->session->monitor() == pid;
+  });
+  return found == jobs_.end() ? nullptr : found->get();
+}
+
 void JobTable::remove(const Job* job) {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                   [job](const auto& each) { return each.get() == job; });
@@ -50,13 +60,16 @@ void JobTable::remove(const Job* job) {
 
 void JobTable::release_launches() {
   for (const auto& job : jobs_) {
-    if (job->launch && job->launch->is_released() && job->launch->error() == 0) {
+    if (job->launch && !job->awaits_terminal && job->launch->is_released() &&
+        job->launch->error() == 0) {
       job->launch.reset();
     }
   }
 }
 
 int JobTable::enforce_deadlines() {
+  const auto has_deadline = [](const auto& job) { return job->deadline_ms != 0; };
+  if (std::none_of(jobs_.begin(), jobs_.end(), has_deadline)) return -1;
   const std::uint64_t now = now_ms();
   std::uint64_t next = 0;
   for (const auto& job : jobs_) {

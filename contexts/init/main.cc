@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -16,11 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "base/file.h"
+#include "contexts/init/binfmt.h"
+#include "contexts/init/confine.h"
 #include "contexts/init/mounts.h"
 #include "contexts/init/serve.h"
+#include "contexts/init/start_tracer.h"
+#include "contexts/init/syscall_filter.h"
 #include "contexts/tier.h"
 #include "wire/channel.h"
 
@@ -69,15 +72,34 @@ void limit_capabilities(std::uint64_t capabilities) {
   ::syscall(SYS_capset, &header, sets);
 }
 
+void try_walls(const wire::Setup& setup, wire::Ready& ready) {
+  ready.ptrace_error = why_not_traced();
+  ready.binfmt_error = is_isolated(static_cast<Tier>(setup.tier))
+                           ? why_not_binfmt(setup.runtime_dir + "/airlock-stub")
+                           : "needs a mount namespace of the context's own";
+}
+
 bool is_channel_closed() {
   pollfd channel{kChannel, 0, 0};
   return ::poll(&channel, 1, 0) == 1 && (channel.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 [[noreturn]] void fail(const base::Error& error) {
-  const wire::Ready failure{error.code == 0 ? EIO : error.code, error.message(), {}};
+  wire::Ready failure;
+  failure.error = error.code == 0 ? EIO : error.code;
+  failure.step = error.message();
   (void)wire::send_datagram(kChannel, wire::MessageType::ready, wire::encode(failure));
   _exit(1);
+}
+
+/// With its PID namespace, if that is its own, and the shim farm, if there is one.
+void report(const wire::Setup& setup, const wire::Ready& ready, base::UniqueFd farm) {
+  const base::UniqueFd space(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
+  const int fds[] = {space.borrow(), farm.borrow()};
+  const bool has_own = is_isolated(static_cast<Tier>(setup.tier));
+  const std::size_t count = !has_own ? 0 : farm ? 2 : 1;
+  (void)wire::send_datagram(kChannel, wire::MessageType::ready, wire::encode(ready),
+                            std::span(fds, count));
 }
 
 wire::Setup receive_setup() {
@@ -91,53 +113,66 @@ wire::Setup receive_setup() {
   return *setup;
 }
 
-/// Without a PID namespace: kills the children until there are none; the orphans of each come to
-/// us as their subreaper (prctl(2)) and are next.
-void kill_descendants() {
-  for (;;) {
-    auto children = base::read_file("/proc/thread-self/children");
-    if (!children) return;
-    for (char* at = children->data(); *at != '\0';) {
-      char* end = at;
-      const long pid = std::strtol(at, &end, 10);
-      if (end == at) break;
-      ::kill(static_cast<pid_t>(pid), SIGKILL);
-      at = end;
-    }
-    if (::waitpid(-1, nullptr, 0) < 0 && errno == ECHILD) return;
-  }
-}
-
-void kill_everything(Tier tier) {
-  if (is_isolated(tier)) {
-    ::kill(-1, SIGKILL);
-  } else {
-    kill_descendants();
-  }
-}
-
-pid_t start_spawner() {
+pid_t start_spawner(const wire::Setup& setup) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without a PID namespace nothing else ends it with us
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   // The session of all programs that do not lead their own; it has no terminal.
   ::setsid();
-  serve(kChannel);
+  if (auto confined = confine_spawner(setup); !confined) _exit(1);
+  serve(kChannel, setup.runtime_dir + "/farm", setup.reports_jobs);
+  _exit(0);
+}
+
+/// What PID 1's part waits for. A PID namespace's own PID 1 is ended by a SIGKILL from outside; it
+/// must not listen to SIGTERM, which its programs may send.
+sigset_t watched_signals(const wire::Setup& setup) {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  if (!is_isolated(static_cast<Tier>(setup.tier))) sigaddset(&set, SIGTERM);
+  return set;
+}
+
+/// Takes note of all children that have ended; true if `spawner` was among them. One that is
+/// stopped goes on: a program that stops its parent would stop the whole context.
+bool reap(pid_t spawner) {
+  bool is_spawner_dead = false;
+  for (pid_t child = 1; child > 0;) {
+    int status = 0;
+    child = ::waitpid(-1, &status, WNOHANG | WUNTRACED);
+    if (child != spawner) continue;
+    if (WIFSTOPPED(status)) {
+      ::kill(spawner, SIGCONT);
+    } else {
+      is_spawner_dead = true;
+    }
+  }
+  return is_spawner_dead;
+}
+
+[[noreturn]] void end(const wire::Setup& setup) {
+  kill_members(setup);
+  while (::waitpid(-1, nullptr, 0) > 0 || errno == EINTR) {
+  }
   _exit(0);
 }
 
 /// PID 1's whole life. A program with uid 0 can kill the spawner, and with it the knowledge of who
 /// waits for whom: then everything ends and the context starts over, empty but usable.
-[[noreturn]] void supervise(Tier tier) {
-  for (pid_t spawner = start_spawner(); spawner > 0;) {
-    const pid_t dead = ::waitpid(-1, nullptr, 0);
-    if (dead < 0 && errno == ECHILD) _exit(1);
-    if (dead != spawner) continue;
-    kill_everything(tier);
-    if (is_channel_closed()) break;
-    spawner = start_spawner();
+[[noreturn]] void supervise(const wire::Setup& setup) {
+  const sigset_t watched = watched_signals(setup);
+  for (pid_t spawner = start_spawner(setup); spawner > 0;) {
+    if (::sigwaitinfo(&watched, nullptr) == SIGTERM) end(setup);
+    if (!reap(spawner)) continue;
+    if (is_channel_closed()) end(setup);
+    kill_members(setup);
+    spawner = start_spawner(setup);
   }
-  _exit(0);
+  end(setup);
 }
 
 }  // namespace
@@ -147,17 +182,29 @@ int main() {
   using namespace contexts;
   using namespace contexts::init;
   reset_process();
-  const auto setup = receive_setup();
-  const auto tier = static_cast<Tier>(setup.tier);
+  auto setup = receive_setup();
+  // Blocked, not lost: an early SIGTERM is the first thing supervise() sees.
+  const sigset_t watched = watched_signals(setup);
+  ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   wire::Ready ready;
-  if (is_isolated(tier)) {
+  base::UniqueFd farm;
+  if (is_isolated(static_cast<Tier>(setup.tier))) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (auto built = build_mounts(setup, ready.lacks); !built) init::fail(built.error());
+    // Not earlier: its root is the cgroup that this process is in by now.
+    if (::unshare(CLONE_NEWCGROUP) != 0) init::fail({"create a cgroup namespace", errno, {}});
+    if (auto built = build_mounts(setup, ready, farm); !built) init::fail(built.error());
   } else {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   }
+  if (auto done = confine_init(setup, ready.lacks); !done) init::fail(done.error());
   limit_capabilities(setup.capabilities);
+  if (setup.refused_calls != 0 && !can_filter_syscalls()) {
+    setup.refused_calls = 0;
+    ready.lacks.add("no system call is refused: this kernel has no seccomp filters");
+  }
+  if (setup.with_route) try_walls(setup, ready);
   if (is_channel_closed()) _exit(1);
-  (void)wire::send_datagram(kChannel, wire::MessageType::ready, wire::encode(ready));
-  supervise(tier);
+  report(setup, ready, std::move(farm));
+  supervise(setup);
 }

@@ -8,9 +8,15 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "base/file.h"
+#include "contexts/init/farm.h"
+#include "contexts/init/rootfs.h"
 #include "contexts/tier.h"
 
 namespace contexts::init {
@@ -129,6 +135,18 @@ Result<void> hide_folders(const wire::Setup& setup) {
   return {};
 }
 
+/// Whoever renames the folder above such a mount point makes room for others at its path, but what
+/// was there when the context was made stays as it is.
+Result<void> protect_paths(const wire::Setup& setup) {
+  for (const auto& path : setup.protect.strings()) {
+    if (!exists(path)) continue;
+    auto bound = mount_at(path.c_str(), path, nullptr, MS_BIND | MS_REC);
+    if (!bound) return bound;
+    if (auto made = set_flags(path, MS_RDONLY); !made) return made;
+  }
+  return {};
+}
+
 /// From here on the runtime folder shows what is meant for this context, and nothing of routerd.
 Result<void> install_view(const wire::Setup& setup) {
   if (auto bound = mount_at(setup.view_dir.c_str(), setup.runtime_dir, nullptr, MS_BIND); !bound) {
@@ -192,14 +210,11 @@ Result<void> assemble_root(const std::string& new_root) {
   return added;
 }
 
-Result<void> copy_root(const wire::Setup& setup) {
-  if (static_cast<Tier>(setup.tier) == Tier::userns) return assemble_root(setup.root_dir);
-  return mount_at("/", setup.root_dir, nullptr, MS_BIND | MS_REC);
-}
-
-Result<void> pivot(const wire::Setup& setup) {
+Result<void> pivot(const wire::Setup& setup, wire::StringList& lacks) {
   const std::string& new_root = setup.root_dir;
-  if (auto copied = copy_root(setup); !copied) return copied;
+  const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
+  auto made = is_unprivileged ? assemble_root(new_root) : make_root(setup, lacks);
+  if (!made) return made;
   if (::chdir(new_root.c_str()) != 0) return base::os_error("chdir " + new_root);
   // pivot_root(2), "pivot_root(".", ".")": no put_old folder is needed.
   if (::syscall(SYS_pivot_root, ".", ".") != 0) return base::os_error("pivot_root");
@@ -247,7 +262,9 @@ Result<void> replace_proc(const std::string& mountinfo) {
 Result<void> own_ipc_mounts(const wire::Setup& setup, wire::StringList& lacks) {
   constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV;
   if (is_directory("/dev/shm")) {
-    auto mounted = mount_at("tmpfs", "/dev/shm", "tmpfs", kFlags, "mode=1777");
+    std::string options = "mode=1777";
+    if (setup.tmpfs_bytes != 0) options += ",size=" + std::to_string(setup.tmpfs_bytes);
+    auto mounted = mount_at("tmpfs", "/dev/shm", "tmpfs", kFlags, options.c_str());
     if (!mounted) return mounted;
   }
   if (is_directory("/dev/mqueue")) {
@@ -261,30 +278,113 @@ Result<void> own_ipc_mounts(const wire::Setup& setup, wire::StringList& lacks) {
   return {};
 }
 
+/// Read-only with all that is mounted below: whoever may write in a cgroup's files can freeze or
+/// kill the platform's, and tools want to read their limits there.
+Result<void> protect_sysfs() {
+  constexpr std::uint64_t kReadOnly = 1;  // MOUNT_ATTR_RDONLY of linux/mount.h; musl has none
+  struct {
+    std::uint64_t set, clear, propagation, user_namespace;
+  } const read_only{kReadOnly, 0, 0, 0};
+  const long done =
+      ::syscall(SYS_mount_setattr, AT_FDCWD, "/sys", AT_RECURSIVE, &read_only, sizeof read_only);
+  if (done == 0 || !is_directory("/sys")) return {};
+  if (errno != ENOSYS && errno != EINVAL) return base::os_error("make /sys read-only");
+  if (!is_directory("/sys/fs/cgroup")) return {};  // before Linux 5.12
+  return mount_at("tmpfs", "/sys/fs/cgroup", "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "size=4k");
+}
+
+/// The kernel gives no larger pid in this namespace, so a fork fails (EAGAIN) when all are taken.
+Result<void> limit_pids(const wire::Setup& setup) {
+  constexpr const char* kPidMax = "/proc/sys/kernel/pid_max";
+  constexpr const char* kNeeds = "it needs a writable cgroup, or Linux 6.14";
+  if (setup.pid_max == 0) return {};
+  // Before that the number is the whole machine's, so it must not even be tried.
+  utsname kernel{};
+  int major = 0, minor = 0;
+  if (::uname(&kernel) != 0 || std::sscanf(kernel.release, "%d.%d", &major, &minor) != 2 ||
+      major < 6 || (major == 6 && minor < 14)) {
+    return base::failure("limit 'pids' cannot be kept here", ENOTSUP, kNeeds);
+  }
+  const auto present = base::read_file(kPidMax);
+  if (present && std::strtoull(present->c_str(), nullptr, 10) <= setup.pid_max) return {};
+  auto done = base::write_file(kPidMax, std::to_string(setup.pid_max), 0);
+  if (!done) done.error().detail = kNeeds;
+  return done;
+}
+
+/// What tells of the whole machine or of everybody's keys. Nobody could have put a link in the
+/// place of /dev/null yet, but the root may come from an image (CVE-2025-31133).
+Result<void> hide_kernel_files() {
+  struct stat null {};
+  constexpr dev_t kNull = 0x103;  // makedev(1, 3)
+  if (::lstat("/dev/null", &null) != 0 || !S_ISCHR(null.st_mode) || null.st_rdev != kNull) {
+    return base::failure("hide files of /proc", EINVAL, "/dev/null is not the null device");
+  }
+  for (const char* path : {"/proc/keys", "/proc/key-users", "/proc/kcore", "/proc/timer_list",
+                           "/proc/sched_debug", "/proc/latency_stats"}) {
+    if (!exists(path)) continue;
+    if (auto hidden = mount_at("/dev/null", path, nullptr, MS_BIND); !hidden) return hidden;
+  }
+  for (const char* path : {"/proc/acpi", "/proc/scsi"}) {
+    if (!is_directory(path)) continue;
+    constexpr unsigned long kFlags = MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY;
+    if (auto hidden = mount_at("tmpfs", path, "tmpfs", kFlags, "size=4k,mode=0555"); !hidden) {
+      return hidden;
+    }
+  }
+  return {};
+}
+
 Result<void> protect_knobs(const wire::Setup& setup) {
   if (!setup.protect_kernel_knobs) return {};
+  if (auto done = protect_sysfs(); !done) return done;
   for (const char* path : {"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}) {
     if (!exists(path)) continue;
     if (auto bound = mount_at(path, path, nullptr, MS_BIND | MS_REC); !bound) return bound;
     if (auto made = set_flags(path, MS_RDONLY); !made) return made;
   }
-  return {};
+  return hide_kernel_files();
+}
+
+/// An agent's private preload file lies over this one. Being a mount point here, it can be neither
+/// removed nor renamed over, which would detach the agent's mount, too (EBUSY, rename(2)).
+Result<void> pin_preload_file() {
+  constexpr const char* kPath = "/etc/ld.so.preload";
+  if (!exists(kPath)) return {};
+  auto bound = mount_at(kPath, kPath, nullptr, MS_BIND);
+  return bound ? set_flags(kPath, MS_RDONLY) : bound;
+}
+
+void note_memfds(wire::Ready& ready) {
+  if (auto forbidden = forbid_executable_memfds(); !forbidden) {
+    ready.memfd_error = forbidden.error().message();
+  }
 }
 
 }  // namespace
 
-Result<void> build_mounts(const wire::Setup& setup, wire::StringList& lacks) {
+Result<void> build_mounts(const wire::Setup& setup, wire::Ready& ready, base::UniqueFd& farm) {
   const auto mountinfo = base::read_file("/proc/self/mountinfo");
   if (!mountinfo) return tl::unexpected<base::Error>(mountinfo.error());
   const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
   auto done = mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE);
-  if (done) done = pivot(setup);
+  if (done) done = pivot(setup, ready.lacks);
   if (done) done = replace_home(setup);
   if (done) done = hide_folders(setup);
+  if (done) done = protect_paths(setup);
+  if (done && setup.with_farm) {
+    auto mounted = mount_farm(setup);
+    if (mounted) farm = std::move(*mounted);
+    if (!mounted) ready.farm_error = mounted.error().message();
+  }
   if (done) done = install_view(setup);
+  if (done && farm) done = show_farm(setup, farm.borrow());
   if (done && !is_unprivileged) done = replace_proc(*mountinfo);
-  if (done) done = own_ipc_mounts(setup, lacks);
+  if (done) done = own_ipc_mounts(setup, ready.lacks);
+  if (done && farm) note_memfds(ready);
+  if (done) done = limit_pids(setup);
   if (done) done = protect_knobs(setup);
+  if (done) done = pin_preload_file();
   // The folder made above stands for a root that this user could not write to.
   if (done && is_unprivileged) done = set_flags("/", MS_RDONLY);
   return done;

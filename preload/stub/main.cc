@@ -1,17 +1,15 @@
 // airlock-stub: what is exec'ed in place of a routed program. It tells the router what was to be
-// exec'ed, hands over its descriptors, forwards signals, and ends as the program ended.
-//
-//   airlock-stub exec1 TARGET [ARGV0 [ARG…]]      (preload/README.md)
+// exec'ed (called.h), hands over its descriptors, forwards signals, and ends as the program ended.
 //
 // It never runs the program itself unless the router says "here", and never without an answer.
 
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -20,6 +18,10 @@
 
 #include "base/exit_like.h"
 #include "base/file.h"
+#include "preload/stub/called.h"
+#include "preload/stub/group_witness.h"
+#include "preload/stub/own_namespaces.h"
+#include "preload/stub/stop_watch.h"
 #include "wire/channel.h"
 #include "wire/limits.h"
 #include "wire/requester.h"
@@ -32,8 +34,6 @@ constexpr int kRefused = 126;
 constexpr int kLost = 125;
 /// Bytes that fit a new socket's buffer whatever the reader does (SO_SNDBUF is 208 KiB, socket(7)).
 constexpr std::size_t kNeverBlocks = 64 << 10;
-constexpr const char* kProtocol = "exec1";
-constexpr int kFirstArgument = 3;
 
 /// Where error lines go after fd 2 was given away. A pipe must not be held open for that (its
 /// reader waits for the last writer), so for one it is an O_PATH descriptor, reopened when needed.
@@ -66,34 +66,44 @@ class ErrorOutput {
   bool is_path_ = false;
 };
 
-struct PassedFds {
-  std::vector<int> numbers;
+/// What the stub has while the program runs, and what becomes the program's alone once it does.
+struct Passed {
+  std::vector<int> fds;
+  std::vector<wire::IntervalTimer> timers;
   ErrorOutput errors;
+  /// The connection.
+  int router = -1;
+  GroupWitness witness;
+  StopWatch stop_watch{witness};
 
-  // Once the program runs they are its alone: a copy here would hold pipes open.
-  void close_all() {
+  void run_long() {
+    witness.start();
+    stop_watch.start(router);
+  }
+
+  // A copy of a pipe here would hold it open, and a timer would expire twice.
+  void give_up() {
     errors.keep();
-    for (const int fd : numbers) ::close(fd);
+    for (const int fd : fds) ::close(fd);
+    for (const auto& timer : timers) {
+      const itimerval off{};
+      ::setitimer(static_cast<int>(timer.which), &off, nullptr);
+    }
   }
 };
+
+/// A terminal's signals go to a group; for others the witness knows. In the short time before there
+/// is one, a stub that leads a group stands for all of it.
+wire::KillScope scope_of(GroupWitness& witness, const signalfd_siginfo& info) {
+  if (info.ssi_code == SI_KERNEL) return wire::KillScope::group;
+  const bool is_for_all = witness.is_running() ? witness.has_seen(static_cast<int>(info.ssi_signo))
+                                               : ::getpgrp() == ::getpid();
+  return is_for_all ? wire::KillScope::group : wire::KillScope::process;
+}
 
 [[noreturn]] void fail(const ErrorOutput& errors, int code, const std::string& why) {
   errors.say(why);
   _exit(code);
-}
-
-/// The folder this program was exec'ed from: the interposer names it in full. Called by another
-/// name (a link), the kernel knows the file.
-std::string own_folder() {
-  const auto* called = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
-  const std::string_view name = called != nullptr ? called : "";
-  constexpr std::string_view kName = "/airlock-stub";
-  if (name.starts_with('/') && name.ends_with(kName)) {
-    return std::string(name.substr(0, name.size() - kName.size()));
-  }
-  auto path = base::read_link("/proc/self/exe");
-  if (!path) return {};
-  return path->substr(0, path->rfind('/'));
 }
 
 std::string current_folder() {
@@ -103,20 +113,22 @@ std::string current_folder() {
   return folder;
 }
 
-wire::ExecRequest describe(int argc, char** argv, const std::vector<int>& fds) {
+wire::ExecRequest describe(const stub::Called& called, const std::vector<int>& fds) {
   wire::ExecRequest request;
-  request.path = argv[kFirstArgument - 1];
-  for (int i = kFirstArgument; i < argc; ++i) request.argv.add(argv[i]);
+  request.path = called.target;
+  for (char** word = called.argv; *word != nullptr; ++word) request.argv.add(*word);
   for (char** entry = environ; *entry != nullptr; ++entry) request.env.add(*entry);
   request.cwd = current_folder();
   request.state = wire::capture_process_state();
   request.fd_numbers.assign(fds.begin(), fds.end());
+  request.caught_by = called.by;
+  request.script = called.script;
   return request;
 }
 
 /// The agent's own re-exec: becomes the program, with the environment entries the router added.
-[[noreturn]] void run_here(const ErrorOutput& errors, char** argv, const wire::RunHere& order,
-                           std::uint64_t blocked) {
+[[noreturn]] void run_here(const ErrorOutput& errors, const stub::Called& called,
+                           const wire::RunHere& order, int socket, std::uint64_t blocked) {
   std::vector<std::string> added = order.env.strings();
   std::vector<char*> env;
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -128,8 +140,19 @@ wire::ExecRequest describe(int argc, char** argv, const std::vector<int>& fds) {
   }
   for (auto& extra : added) env.push_back(extra.data());
   env.push_back(nullptr);
+  if (order.in_own_namespaces) {
+    auto entered = stub::enter_own_namespaces(socket);
+    if (!entered) fail(errors, kRefused, order.path + ": " + entered.error().message());
+  }
+  if (called.program_fd >= 0) ::fcntl(called.program_fd, F_SETFD, FD_CLOEXEC);
   ::syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, nullptr, sizeof blocked);
-  ::execve(order.path.c_str(), argv + kFirstArgument, env.data());
+  if (called.is_target_fd()) {
+    ::syscall(SYS_execveat, called.program_fd, "", called.argv, env.data(), AT_EMPTY_PATH);
+  } else if (order.program_fd >= 0) {
+    ::syscall(SYS_execveat, order.program_fd, "", called.argv, env.data(), AT_EMPTY_PATH);
+  } else {
+    ::execve(order.path.c_str(), called.argv, env.data());
+  }
   const int error = errno;
   fail(errors, error == ENOENT ? 127 : kRefused, order.path + ": " + std::strerror(error));
 }
@@ -141,39 +164,45 @@ base::Result<base::UniqueFd> connect_to_router(const std::string& folder) {
   return socket;
 }
 
-[[noreturn]] void end_as(const wire::Outcome& outcome, char** argv, const ErrorOutput& errors,
-                         std::uint64_t blocked) {
+[[noreturn]] void end_as(const wire::Outcome& outcome, const stub::Called& called,
+                         const ErrorOutput& errors, int socket, std::uint64_t blocked) {
   if (const auto* exited = std::get_if<wire::Exited>(&outcome)) {
     base::exit_like(base::WaitStatus(exited->wait_status));
   }
   if (const auto* refusal = std::get_if<wire::NotStarted>(&outcome)) {
+    if (refusal->is_told) _exit(refusal->exit_code);
     fail(errors, refusal->exit_code, refusal->message);
   }
-  if (const auto* here = std::get_if<wire::RunHere>(&outcome))
-    run_here(errors, argv, *here, blocked);
-  const auto& lost = std::get<wire::Lost>(outcome);
-  const std::string name = argv[kFirstArgument - 1];
-  if (lost.started) {
-    fail(errors, kLost, "lost " + name + ": its context or the daemon ended (" + lost.why + ")");
+  if (const auto* here = std::get_if<wire::RunHere>(&outcome)) {
+    run_here(errors, called, *here, socket, blocked);
   }
-  fail(errors, kRefused, name + " was not started: " + lost.why);
+  const auto& lost = std::get<wire::Lost>(outcome);
+  if (lost.started) {
+    fail(errors, kLost,
+         "lost " + called.target + ": its context or the daemon ended (" + lost.why + ")");
+  }
+  fail(errors, kRefused, called.target + " was not started: " + lost.why);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  PassedFds passed;
-  if (argc < kFirstArgument || std::string_view(argv[1]) != kProtocol) {
+  Passed passed;
+  const auto called = stub::how_called(argc, argv);
+  if (!called) {
     fail(passed.errors, kRefused,
          "airlock-stub stands in for routed programs and is not meant to be run by hand; "
          "use 'airlock run' or 'airlock exec'");
   }
-  passed.numbers = base::open_fds();
+  passed.fds = base::open_fds();
+  if (!called->is_target_fd()) std::erase(passed.fds, called->program_fd);
   // All is ready before the connection: a router that is woken by it finds the request there.
-  const auto request = describe(argc, argv, passed.numbers);
+  auto request = describe(*called, passed.fds);
+  passed.timers = request.state.timers;
+  const auto terminal = wire::Relay::offer(request);
   const std::string payload = wire::encode(request);
   const std::uint64_t blocked_before = wire::hold_signals();
-  const auto socket = connect_to_router(own_folder());
+  const auto socket = connect_to_router(called->folder);
   if (!socket) {
     fail(passed.errors, kRefused,
          request.path + " was not started: router unreachable: " + socket.error().message());
@@ -183,14 +212,36 @@ int main(int argc, char** argv) {
     ::setsockopt(socket->borrow(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   }
   auto sent =
-      wire::send_frame(socket->borrow(), wire::MessageType::exec_request, payload, passed.numbers);
+      wire::send_frame(socket->borrow(), wire::MessageType::exec_request, payload, passed.fds);
   if (!sent) {
     fail(passed.errors, kRefused, request.path + " was not started: " + sent.error().message());
   }
-  const auto outcome = wire::attend(
-      socket->borrow(), {.blocked_before = blocked_before,
-                         .on_started = [](void* fds) { static_cast<PassedFds*>(fds)->close_all(); },
-                         .argument = &passed,
-                         .already_sent = request.state.pending_signals});
-  end_as(outcome, argv, passed.errors, blocked_before);
+  passed.router = socket->borrow();
+  const auto outcome =
+      wire::attend(socket->borrow(),
+                   {.blocked_before = blocked_before,
+                    .on_started = [](void* given) { static_cast<Passed*>(given)->give_up(); },
+                    .on_long_run = [](void* given) { static_cast<Passed*>(given)->run_long(); },
+                    .scope_of =
+                        [](void* given, const signalfd_siginfo& info) {
+                          auto& ours = *static_cast<Passed*>(given);
+                          if (info.ssi_signo == SIGCONT) ours.stop_watch.take_hold();
+                          return scope_of(ours.witness, info);
+                        },
+                    .on_stopped =
+                        [](void* given, int signal) {
+                          return static_cast<Passed*>(given)->stop_watch.is_new(signal);
+                        },
+                    .on_continued =
+                        [](void* given) {
+                          auto& watch = static_cast<Passed*>(given)->stop_watch;
+                          watch.forget();
+                          watch.take_hold();
+                        },
+                    .argument = &passed,
+                    .already_sent = request.state.pending_signals,
+                    .terminal = terminal.get()});
+  passed.stop_watch.stop();
+  passed.witness.stop();
+  end_as(outcome, *called, passed.errors, socket->borrow(), blocked_before);
 }

@@ -1,6 +1,7 @@
 // airlock-bench: what routing costs, beside direct spawns in the same run. Prints Markdown.
 //
 //   airlock-bench [ROUNDS]           all tables; starts itself as the agent of `airlock run`
+//   airlock-bench --services         those of services only
 //
 // Timings are printed, never judged: budgets stand beside them.
 
@@ -13,35 +14,28 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "tests/bench/control.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/mechanisms.h"
+#include "tests/bench/services.h"
 #include "tests/bench/spawns.h"
 #include "wire/channel.h"
 #include "wire/requester.h"
 
 namespace {
 
+using bench::ask;
+using bench::context_pss_kib;
+using bench::memory_kib;
 using bench::now_us;
 using bench::number;
+using bench::run_command;
 using bench::Samples;
 using nlohmann::json;
 
 std::string folder() {
   auto own = base::read_link("/proc/self/exe");
   return own ? own->substr(0, own->rfind('/')) : ".";
-}
-
-int run_command(const std::vector<std::string>& argv) {
-  std::vector<char*> words;
-  for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::execv(words[0], words.data());
-    _exit(127);
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return status;
 }
 
 double timed(const std::vector<std::string>& argv) {
@@ -75,36 +69,6 @@ void measure_whole_runs(const std::string& airlock) {
   bench::print_row({"`cat /dev/zero \\| head -c 2G` (GB/s)", number(bare_pipe.median(), 2),
                     number(routed_pipe.median(), 2),
                     number(routed_pipe.median() / bare_pipe.median(), 2) + "×", "≥ 0.95×"});
-}
-
-json ask(int socket, const json& request) {
-  if (!wire::send_message(socket, wire::Control{request.dump()})) std::exit(1);
-  wire::Receiver receiver;
-  auto frame = receiver.receive(socket);
-  if (!frame || !*frame) std::exit(1);
-  auto reply = wire::decode<wire::ControlReply>((*frame)->payload);
-  const json answer = json::parse(reply ? reply->json : "{}");
-  if (!answer.value("ok", false)) {
-    std::cerr << answer.dump() << "\n";
-    std::exit(1);
-  }
-  return answer;
-}
-
-long memory_kib(int pid, const std::string& field) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(field + ":")) return std::atol(line.c_str() + field.size() + 1);
-  }
-  return 0;
-}
-
-/// PSS of a context's init and of the spawner it forked, KiB.
-long context_pss_kib(int init) {
-  const std::string id = std::to_string(init);
-  auto children = base::read_file("/proc/" + id + "/task/" + id + "/children");
-  const int spawner = children ? std::atoi(children->c_str()) : 0;
-  return memory_kib(init, "Pss") + memory_kib(spawner, "Pss");
 }
 
 /// The daemon's side, in a daemon of its own: contexts and memory.
@@ -150,9 +114,11 @@ void measure_daemon(const std::string& airlock) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--serve") bench::serve_forever();
   // Descriptors of whoever started this would be passed along with every spawn.
   ::close_range(3, ~0u, 0);
   const std::string bin = folder();
+  if (argc == 2 && std::string(argv[1]) == "--services") return bench::measure_services(bin), 0;
   const int rounds = argc > 1 ? std::atoi(argv[argc - 1]) : 1000;
   if (argc > 2 && std::string(argv[1]) == "--as-agent") {
     std::cout << "### Latency of one spawn and wait (us), " << rounds << " interleaved rounds\n\n";
@@ -163,12 +129,21 @@ int main(int argc, char** argv) {
     std::cout << "\nBudget at 16 clients: at least 0.65.\n";
     return 0;
   }
+  if (argc > 2 && std::string(argv[1]) == "--spawns") {
+    return bench::print_spawns(rounds, bench::spawn_direct);
+  }
+  if (argc > 2 && std::string(argv[1]) == "--routed-spawns") {
+    return bench::print_spawns(rounds, bench::spawn_routed);
+  }
   const std::string airlock = bin + "/airlock";
-  if (run_command({airlock, "run", "--", bin + "/airlock-bench", "--as-agent",
-                   std::to_string(rounds)}) != 0) {
+  // By the interposer: only there the agent can spawn directly as well, for comparison.
+  if (run_command({airlock, "run", "--enforce", "preload", "--", bin + "/airlock-bench",
+                   "--as-agent", std::to_string(rounds)}) != 0) {
     return 1;
   }
+  bench::measure_mechanisms(airlock, bin + "/airlock-bench", rounds);
   measure_whole_runs(airlock);
   measure_daemon(airlock);
+  bench::measure_services(bin);
   return 0;
 }

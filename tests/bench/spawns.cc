@@ -59,6 +59,15 @@ void spawn_direct(const std::vector<std::string>& argv) {
 
 void spawn_routed(const std::vector<std::string>& argv) { spawn_with(&::posix_spawn, argv); }
 
+int print_spawns(int rounds, void (*spawn)(const std::vector<std::string>&)) {
+  for (int round = 0; round < rounds; ++round) {
+    const double start = now_us();
+    spawn({"/bin/true"});
+    std::cout << now_us() - start << "\n";
+  }
+  return 0;
+}
+
 void measure_latency(int rounds, const std::string& noop) {
   print_heading({"program", "direct p10", "median", "p99", "routed p10", "median", "p99",
                  "added (median)", "ratio"});

@@ -10,6 +10,9 @@ void spawn_direct(const std::vector<std::string>& argv);
 /// The same through the interposer, where it is loaded.
 void spawn_routed(const std::vector<std::string>& argv);
 
+/// `rounds` of `spawn` of /bin/true, a line of microseconds each, on stdout.
+int print_spawns(int rounds, void (*spawn)(const std::vector<std::string>&));
+
 /// Direct against routed in turn, `rounds` each, for three programs. Runs as the agent.
 void measure_latency(int rounds, const std::string& noop);
 /// Spawns per second of 1, 4, 16 and 64 closed-loop clients. Runs as the agent.

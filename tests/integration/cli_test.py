@@ -292,11 +292,36 @@ class Jobs(Case):
         ended = eventually(lambda: [m for m, p in jobs.items() if p.poll() is not None], 'it ends')
         self.assertEqual(jobs[ended[0]].wait(), -signal.SIGUSR1)
         self.assertEqual(len(self.ask('ps', 'user')), 1, 'the other one runs')
+        self.expect_error(self.airlock('kill', 'user', str(one['job'])), 1, f"job {one['job']} in context 'user'", 'airlock ps user')
+        self.assertEqual(len(self.ask('ps', 'user')), 1, 'the other one still runs')
         self.assertEqual(self.airlock('kill', '-s', '9', 'user', 'all').status, 0)
         eventually(lambda: self.ask('ps', 'user') == [], 'all of user')
         self.assertEqual(len(self.ask('ps', 'platform')), 1, 'and nothing else')
         self.assertEqual(self.airlock('kill', 'platform', 'all').status, 0)
         self.assertEqual(self.finish(jobs['1002']).status, -signal.SIGTERM, 'TERM is the default')
+
+    def test_shell(self):
+        self.up()
+        in_shell = lambda text, *options: self.airlock('exec', 'user', *options, '-c', text)
+        self.assertEqual(in_shell('cd /tmp; export A=1; f() { echo fn $A; }').status, 0)
+        self.assertEqual(in_shell('pwd; f').out, '/tmp\nfn 1\n', 'what a command sets stays')
+        self.assertEqual(in_shell('echo ${A-none}', '--shell', 'other').out, 'none\n', 'each shell has its own')
+        self.assertEqual(in_shell('exit 3').status, 3)
+        self.assertEqual(in_shell('kill -9 $$').status, -signal.SIGKILL)
+        self.assertEqual(in_shell('f').out, 'fn 1\n', 'and is there after the shell was ended')
+        self.assertEqual(in_shell('echo $B $PWD', '-e', 'B=b c', '-w', '/usr').out, 'b c /usr\n')
+        self.assertEqual(in_shell('echo ${B-none} $PWD').out, 'none /tmp\n', 'not for the next one')
+        self.assertEqual(self.airlock('exec', 'user', '-i', '-c', 'cat', stdin=b'typed').out, 'typed')
+        late = in_shell('sleep 1000', '--timeout', '100ms')
+        self.assertEqual(late.status, 124)
+        self.assertTrue(late.err.endswith("airlock: shell 'default' timed out\n"), late.err)
+        self.expect_error(in_shell('true', '-w', '/nonexistent'), 126, '/nonexistent')
+        self.expect_error(in_shell('true', '-t'), 2, '-t and -c')
+        self.expect_error(self.airlock('exec', 'user', '-c', 'true', '--', 'x'), 2, '-c')
+        self.assertNotIn('exit 3', self.airlock('routes').out, 'what is typed is in no log')
+        with self.subTest('a shell that is killed from inside is replaced'):
+            self.expect_error(in_shell('kill -9 $PPID; while :; do :; done'), 125, "lost shell 'default'")
+            self.assertEqual(eventually(lambda: in_shell('echo ${A-fresh}').out, 'a fresh one'), 'fresh\n')
 
     def test_kill_reaches_the_group(self):
         self.up()
@@ -467,7 +492,9 @@ class Output(Case):
         told = self.airlock('routes').out
         self.assertIn('red', told)
         self.assertNotIn('\x1b', told)
-        self.assertEqual(len(told.splitlines()), 1)
+        self.assertEqual([outcome in line for outcome, line in zip(('run_in', 'failed'), told.splitlines())],
+                         [True, True], told)
+        self.assertEqual(len(told.splitlines()), 2)
 
 
 class RunWithServedDaemon(Case):

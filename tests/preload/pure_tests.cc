@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "preload/bind/names.h"
 #include "preload/content.h"
 #include "preload/fields.h"
 #include "preload/resolve.h"
@@ -198,4 +199,32 @@ TEST_CASE("temporary variables are gone afterwards", "[preload]") {
 }
 
 }  // namespace
+TEST_CASE("a port is the service's if the list names it with its protocol") {
+  using bind::names_port;
+  using bind::Protocol;
+  const char* list = "tcp:8080,udp:53,tcp:1,tcp:65535";
+  CHECK(names_port(list, Protocol::tcp, 8080));
+  CHECK(names_port(list, Protocol::udp, 53));
+  CHECK(names_port(list, Protocol::tcp, 1));
+  CHECK(names_port(list, Protocol::tcp, 65535));
+  CHECK_FALSE(names_port(list, Protocol::udp, 8080));
+  CHECK_FALSE(names_port(list, Protocol::tcp, 53));
+  CHECK_FALSE(names_port(list, Protocol::tcp, 808));
+  CHECK_FALSE(names_port(list, Protocol::tcp, 0));
+  for (const char* bad : {"", ",", "tcp", "tcp:", "8080", "tcp:8080x", "tcp: 8080", "tcp:-8080",
+                          "tcp:73616", "xtcp:8080", "udp:8080,,", "tcp:99999999999999999999"}) {
+    CHECK_FALSE(names_port(bad, Protocol::tcp, 8080));
+  }
+  CHECK_FALSE(names_port(nullptr, Protocol::tcp, 8080));
+}
+
+TEST_CASE("a variable is found by its whole name") {
+  char one[] = "AIRLOCK_PORTS_SOCKET=/x", two[] = "AIRLOCK_PORTS=tcp:1", three[] = "EMPTY=";
+  char* environment[] = {one, two, three, nullptr};
+  CHECK(std::string(bind::value_of(environment, "AIRLOCK_PORTS")) == "tcp:1");
+  CHECK(std::string(bind::value_of(environment, "EMPTY")).empty());
+  CHECK(bind::value_of(environment, "AIRLOCK") == nullptr);
+  CHECK(bind::value_of(nullptr, "AIRLOCK_PORTS") == nullptr);
+}
+
 }  // namespace preload

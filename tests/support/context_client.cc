@@ -59,6 +59,7 @@ wire::ExecRequest TestContext::request(const std::vector<std::string>& argv) {
   for (const auto& word : argv) request.argv.add(word);
   request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
   request.cwd = "/";
+  request.state.group_leader = true;
   request.credentials.uid = ::geteuid();
   request.credentials.gid = ::getegid();
   return request;
@@ -75,8 +76,9 @@ wire::ExecRequest TestContext::probe_request() {
 }
 
 // The init reads until EAGAIN, as routerd's accepted sockets let it.
-Job TestContext::start(wire::ExecRequest request, const std::vector<PassedFd>& fds) {
-  return start_on(stream_pair(SOCK_NONBLOCK), std::move(request), fds);
+Job TestContext::start(wire::ExecRequest request, const std::vector<PassedFd>& fds,
+                       wire::Confinement confinement) {
+  return start_on(stream_pair(SOCK_NONBLOCK), std::move(request), fds, std::move(confinement));
 }
 
 Job TestContext::start_with_signal(wire::ExecRequest request, const wire::Signal& early) {
@@ -86,13 +88,14 @@ Job TestContext::start_with_signal(wire::ExecRequest request, const wire::Signal
 }
 
 Job TestContext::start_on(SocketPair pair, wire::ExecRequest request,
-                          const std::vector<PassedFd>& fds) {
-  std::vector<int> numbers = {pair.theirs.borrow()};
+                          const std::vector<PassedFd>& fds, wire::Confinement confinement) {
+  std::vector<int> numbers;
   request.fd_numbers.clear();
   for (const auto& passed : fds) {
     numbers.push_back(passed.fd);
     request.fd_numbers.push_back(passed.number);
   }
+  numbers.push_back(pair.theirs.borrow());
   const std::uint64_t job = next_job_++;
   const auto send = [&](wire::MessageType type, const std::string& payload, std::size_t count) {
     const std::vector<int> part(numbers.begin(), numbers.begin() + static_cast<long>(count));
@@ -104,22 +107,25 @@ Job TestContext::start_on(SocketPair pair, wire::ExecRequest request,
     send(wire::MessageType::spawn_fds, wire::encode(wire::SpawnFds{job}),
          wire::kMaxFdsPerMessage - 1);
   }
-  send(wire::MessageType::spawn, wire::encode(wire::Spawn{job, std::move(request)}),
-       numbers.size());
+  send(wire::MessageType::spawn,
+       wire::encode(wire::Spawn{job, std::move(request), std::move(confinement)}), numbers.size());
   return {job, std::move(pair.ours)};
 }
 
 wire::NotStarted TestContext::refusal_of(wire::ExecRequest request) {
+  const bool gives_terminal = request.tty == wire::TtyMode::hand_over;
   Job job = start(std::move(request));
+  if (gives_terminal) job.give_terminal();
   auto frame = job.next();
   if (frame.type == wire::MessageType::started) frame = job.next();
   if (frame.type != wire::MessageType::not_started) throw std::runtime_error("it was started");
   return value_of(wire::decode<wire::NotStarted>(frame.payload));
 }
 
-Output TestContext::run(wire::ExecRequest request) {
+Output TestContext::run(wire::ExecRequest request, wire::Confinement confinement) {
   auto pipe = make_pipe();
-  Job job = start(std::move(request), {{pipe.write.borrow(), 1}, {pipe.write.borrow(), 2}});
+  Job job = start(std::move(request), {{pipe.write.borrow(), 1}, {pipe.write.borrow(), 2}},
+                  std::move(confinement));
   pipe.write.reset();
   job.expect<wire::Started>();
   std::string text = read_to_end(pipe.read.borrow());
@@ -133,8 +139,10 @@ std::map<std::string, std::string> TestContext::probe(wire::ExecRequest request,
   auto all = fds;
   all.push_back({pipe.write.borrow(), report});
   if (request.argv.empty()) request.argv = {"probe", std::to_string(report)};
+  const bool gives_terminal = request.tty == wire::TtyMode::hand_over;
   Job job = start(std::move(request), all);
   pipe.write.reset();
+  if (gives_terminal) job.give_terminal();
   job.expect<wire::Started>();
   std::istringstream lines(read_to_end(pipe.read.borrow()));
   const auto exited = job.expect<wire::Exited>();

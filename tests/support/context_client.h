@@ -53,6 +53,11 @@ class Job {
       throw std::runtime_error(sent.error().message());
     }
   }
+  /// As the leader of no session: there is nothing to be given up.
+  void give_terminal() {
+    expect<wire::GiveTerminal>();
+    send(wire::TerminalGiven{});
+  }
   /// The requester goes away.
   void disconnect() { connection_.reset(); }
   /// True when the init has closed its end, or does so in time.
@@ -85,7 +90,8 @@ class TestContext {
   /// For a process that is going to be killed: the context lives on without its folder.
   void remove_folder() const { folder_.remove(); }
 
-  /// A request for `argv` with argv[0] as its path, this process's credentials, cwd "/".
+  /// A request for `argv` with argv[0] as its path, this process's credentials, cwd "/"; the
+  /// program leads a group.
   static wire::ExecRequest request(const std::vector<std::string>& argv);
   /// "/bin/sh -c SCRIPT".
   static wire::ExecRequest shell(const std::string& script);
@@ -93,13 +99,14 @@ class TestContext {
   static wire::ExecRequest probe_request();
 
   /// Hands the request over as routerd does, more than one datagram's descriptors in parts.
-  Job start(wire::ExecRequest request, const std::vector<PassedFd>& fds = {});
+  Job start(wire::ExecRequest request, const std::vector<PassedFd>& fds = {},
+            wire::Confinement confinement = {});
   /// The same with `early` on the connection already, so that it comes before the program runs.
   Job start_with_signal(wire::ExecRequest request, const wire::Signal& early);
   /// start(), Started, and the answer after that.
   wire::NotStarted refusal_of(wire::ExecRequest request);
   /// Runs to the end with a pipe as 1 and 2.
-  Output run(wire::ExecRequest request);
+  Output run(wire::ExecRequest request, wire::Confinement confinement = {});
   /// Runs the probe with these descriptors and a pipe as `report`; its lines by key.
   std::map<std::string, std::string> probe(wire::ExecRequest request = probe_request(),
                                            const std::vector<PassedFd>& fds = {},
@@ -116,7 +123,8 @@ class TestContext {
   }
 
  private:
-  Job start_on(SocketPair connection, wire::ExecRequest request, const std::vector<PassedFd>& fds);
+  Job start_on(SocketPair connection, wire::ExecRequest request, const std::vector<PassedFd>& fds,
+               wire::Confinement confinement = {});
 
   TempDir folder_;
   std::unique_ptr<contexts::RuntimeDir> runtime_;

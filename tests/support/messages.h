@@ -29,6 +29,11 @@ inline wire::ProcessState full_state() {
   state.rlimits = {{0, 1, 2}, {kMax<std::uint32_t>, kMax<std::uint64_t>, 0}};
   state.session_leader = true;
   state.no_new_privs = true;
+  state.child_subreaper = true;
+  state.parent_death_signal = 9;
+  state.timer_slack_ns = 50'000;
+  state.scheduler = 3;
+  state.timers = {{0, 1'500'000, 0}, {2, 1, kMax<std::uint64_t>}};
   return state;
 }
 
@@ -47,7 +52,14 @@ inline wire::ExecRequest full_request() {
   request.winsize = {1, 2, 3, kMax<std::uint16_t>};
   request.on_disconnect = wire::OnDisconnect::keep;
   request.on_stub_kill = wire::KillScope::process;
-  request.policy = {"user", wire::EnvMode::context, true, true, kMax<std::uint64_t>, 1};
+  request.policy = {"user", wire::EnvMode::context, true, true, kMax<std::uint64_t>,
+                    1,      {"shell", true, true}};
+  request.terminal_fds = {3, kMax<std::uint32_t>};
+  request.termios = std::string("\0\x03", 2);
+  request.foreground = true;
+  request.caught_by = wire::CaughtBy::ptrace;
+  request.script = "/work/run.sh";
+  request.is_service = true;
   return request;
 }
 
@@ -65,6 +77,19 @@ inline wire::Setup full_setup() {
   setup.capabilities = kMax<std::uint64_t>;
   setup.own_devpts = true;
   setup.protect_kernel_knobs = true;
+  setup.protect = {"/usr/lib/node_modules/agent"};
+  setup.own_uid = 59123;
+  setup.is_platform = true;
+  setup.with_farm = true;
+  setup.with_route = true;
+  setup.pid_max = 400;
+  setup.tmpfs_bytes = kMax<std::uint64_t>;
+  setup.upper_dir = "/run/airlock/upper/user";
+  setup.same = {"/tmp", "/workspace"};
+  setup.private_tmp = true;
+  setup.no_new_privs = true;
+  setup.refused_calls = 2;
+  setup.reports_jobs = true;
   return setup;
 }
 
@@ -81,6 +106,10 @@ inline wire::Started full() {
   return {kMax<std::uint64_t>, kMin<std::int32_t>};
 }
 template <>
+inline wire::Queued full() {
+  return {kMax<std::uint64_t>};
+}
+template <>
 inline wire::Stopped full() {
   return {20};
 }
@@ -90,15 +119,42 @@ inline wire::Continued full() {
 }
 template <>
 inline wire::Exited full() {
-  return {kMin<std::int32_t>, 1, kMax<std::uint64_t>, 3, true};
+  return {kMin<std::int32_t>,
+          1,
+          kMax<std::uint64_t>,
+          3,
+          true,
+          {wire::ShellEngine::command,
+           wire::ShellEvent::lost,
+           "why",
+           "/folder",
+           {"NAME"},
+           {1, kMax<std::uint32_t>}}};
+}
+template <>
+inline wire::ShellUpdate full() {
+  return {{"A=1", "B="}, {"C"}, "/folder"};
+}
+template <>
+inline wire::ShellOrder full() {
+  return {kMax<std::uint64_t>, wire::ShellOrder::Action::reset};
+}
+template <>
+inline wire::ShellState full() {
+  return {1,      wire::ShellEngine::command, kMin<std::int32_t>,  "/folder",
+          {1, 2}, {{1, 2, 3, "program"}},     kMax<std::uint32_t>, 5};
 }
 template <>
 inline wire::NotStarted full() {
-  return {127, 2, std::string("a\0b", 3)};
+  return {127, 2, std::string("a\0b", 3), true};
 }
 template <>
 inline wire::RunHere full() {
-  return {"/usr/bin/node", {"LD_PRELOAD=/x.so", "A=1"}};
+  return {"/usr/bin/node", {"LD_PRELOAD=/x.so", "A=1"}, -1, true};
+}
+template <>
+inline wire::RunAgain full() {
+  return {"/run/airlock/airlock-stub", 1, kMax<std::uint64_t>};
 }
 template <>
 inline wire::Signal full() {
@@ -109,16 +165,45 @@ inline wire::Resize full() {
   return {{65535, 1, 2, 3}};
 }
 template <>
+inline wire::GiveTerminal full() {
+  return {};
+}
+template <>
+inline wire::TerminalGiven full() {
+  return {};
+}
+template <>
+inline wire::Resume full() {
+  return {true};
+}
+template <>
+inline wire::Typed full() {
+  return {kMin<std::int32_t>};
+}
+template <>
+inline wire::Interrupted full() {
+  return {3};
+}
+template <>
 inline wire::Setup full() {
   return full_setup();
 }
 template <>
 inline wire::Ready full() {
-  return {-1, "mount proc", {"no mqueue", ""}};
+  return {-1, "mount proc", {"no mqueue", ""}, "no tmpfs", "no knob", "no 6.7", "no ptrace"};
 }
 template <>
 inline wire::Spawn full() {
-  return {kMax<std::uint64_t>, full_request()};
+  return {kMax<std::uint64_t>,
+          full_request(),
+          {255,
+           {"/usr/bin", "/opt/bin"},
+           {"0", "7"},
+           {"/usr/bin/agent"},
+           "/run/p",
+           true,
+           true,
+           "/run/airlock/airlock-stub"}};
 }
 template <>
 inline wire::SpawnFds full() {
@@ -127,6 +212,10 @@ inline wire::SpawnFds full() {
 template <>
 inline wire::ListJobs full() {
   return {kMax<std::uint64_t>};
+}
+template <>
+inline wire::JobRefused full() {
+  return {7, {127, 2, "why", false}};
 }
 template <>
 inline wire::JobList full() {
@@ -149,16 +238,37 @@ inline wire::Event full() {
   return {"[1,2]"};
 }
 template <>
+inline wire::KeptExec full() {
+  return {"key", "{}", {"job", "stdout"}, std::string("\0\xff", 2)};
+}
+template <>
+inline wire::KeepNote full() {
+  return {"a key", "a note", {"tty"}};
+}
+template <>
 inline wire::Attach full() {
-  return {1};
+  return {"key 1"};
 }
 template <>
 inline wire::Attached full() {
-  return {2, {"job", "stdin"}};
+  return {"key 2", "note", {"job", "stdin"}};
 }
 template <>
 inline wire::Release full() {
-  return {3};
+  return {"key 3", "stdin"};
+}
+template <>
+inline wire::PortRequest full() {
+  return {kMax<std::uint16_t>, wire::PortProtocol::udp, std::string("\x7f\0\0\1", 4)};
+}
+template <>
+inline wire::PortGrant full() {
+  return {kMin<std::int32_t>};
+}
+
+template <>
+inline wire::JobEnded full() {
+  return {kMax<std::uint64_t>, -1, 1, 2, 3, true};
 }
 
 }  // namespace support

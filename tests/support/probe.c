@@ -12,9 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -83,6 +85,26 @@ static void print_limits(FILE* out) {
   fprintf(out, "cpus=%d\n", CPU_COUNT(&cpus));
 }
 
+static void print_attributes(FILE* out) {
+  int subreaper = 0, death_signal = 0;
+  prctl(PR_GET_CHILD_SUBREAPER, &subreaper);
+  prctl(PR_GET_PDEATHSIG, &death_signal);
+  fprintf(out, "subreaper=%d\npdeathsig=%d\nslack=%d\nscheduler=%d\n", subreaper, death_signal,
+          prctl(PR_GET_TIMERSLACK), sched_getscheduler(0));
+  for (int which = ITIMER_REAL; which <= ITIMER_PROF; ++which) {
+    struct itimerval timer = {0};
+    getitimer(which, &timer);
+    fprintf(out, "timer%d=%ld,%ld\n", which, (long)timer.it_value.tv_sec,
+            (long)timer.it_interval.tv_sec);
+  }
+  FILE* file = fopen("/proc/self/oom_score_adj", "re");
+  int adjustment = 0;
+  if (file != NULL && fscanf(file, "%d", &adjustment) == 1) {
+    fprintf(out, "oom_score_adj=%d\n", adjustment);
+  }
+  if (file != NULL) fclose(file);
+}
+
 static void print_processes(FILE* out) {
   DIR* proc = opendir("/proc");
   fprintf(out, "processes=");
@@ -115,6 +137,7 @@ int main(int argc, char* argv[]) {
   print_ids(out);
   print_status(out);
   print_limits(out);
+  print_attributes(out);
   print_processes(out);
   char folder[4096];
   fprintf(out, "cwd=%s\n", getcwd(folder, sizeof folder) != NULL ? folder : "?");

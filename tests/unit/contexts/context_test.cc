@@ -105,7 +105,7 @@ TEST_CASE("destroying the object alone ends the context too", "[contexts][root]"
 }
 
 TEST_CASE("a double-forked process of its own session dies with its context", "[contexts][root]") {
-  const Tier tier = GENERATE(Tier::namespaces, Tier::none);
+  const Tier tier = GENERATE(Tier::namespaces, Tier::uids, Tier::landlock, Tier::none);
   CAPTURE(contexts::name_of(tier));
   if (support::lacks_root()) return;
   const support::FdLeakCheck leaks;
@@ -115,24 +115,24 @@ TEST_CASE("a double-forked process of its own session dies with its context", "[
   support::await_end_of_file(haunted.pipe.read.borrow());
 }
 
-// Waits for kDestroyDeadlineMs, so it is run by name only.
-TEST_CASE("a context whose spawner is stopped ends all the same", "[.][slow][contexts]") {
+TEST_CASE("a context whose spawner is stopped ends all the same", "[contexts][root]") {
+  // In `uids` a program has no right to stop it.
+  const Tier tier = GENERATE(Tier::namespaces, Tier::landlock, Tier::none);
+  CAPTURE(contexts::name_of(tier));
+  if (support::lacks_root()) return;
   auto pipe = support::make_pipe();
-  TestContext context(Tier::none);
-  auto job = context.start(TestContext::shell("kill -STOP $PPID; exec sleep 1000"),
+  TestContext context(tier);
+  auto job = context.start(TestContext::shell("kill -STOP $PPID; echo r >&3; exec sleep 1000"),
                            {{pipe.write.borrow(), 3}});
   pipe.write.reset();
-  const pid_t pid = job.expect<wire::Started>().pid;
-  CHECK_FALSE(support::await_readable(pipe.read.borrow(), 200));
-  const auto destroyed = context->destroy();
-  const bool is_gone = support::await_readable(pipe.read.borrow(), 1000);
-  if (!is_gone) ::kill(pid, SIGKILL);
-  CHECK(is_gone == (destroyed.survivors == 0));
-  CHECK(is_gone);
+  REQUIRE(support::read_byte(pipe.read.borrow()) == 'r');
+  REQUIRE(support::read_byte(pipe.read.borrow()) == '\n');
+  CHECK(context->destroy().survivors == 0);
+  support::await_end_of_file(pipe.read.borrow());
 }
 
 TEST_CASE("a stopped process dies with its context", "[contexts][root]") {
-  const Tier tier = GENERATE(Tier::namespaces, Tier::none);
+  const Tier tier = GENERATE(Tier::namespaces, Tier::uids, Tier::landlock, Tier::none);
   if (support::lacks_root()) return;
   auto pipe = support::make_pipe();
   TestContext context(tier);
@@ -303,7 +303,7 @@ TEST_CASE("the runtime folder shows a context its own view and nothing else", "[
   const std::string root = context.runtime().root();
   CHECK(context->airlock_folder() == root);
   CHECK(context.run(TestContext::shell("ls " + root)).text ==
-        "airlock-stub\nlibairlock-preload.so\n");
+        "airlock-stub\nfarm\nlibairlock-preload.so\n");
   CHECK_THAT(context.run(TestContext::shell("touch " + root + "/x")).text,
              Catch::Contains("Read-only file system"));
   CHECK(context.run(TestContext::shell("test -x " + root + "/airlock-stub")).exited.wait_status ==
@@ -377,6 +377,47 @@ TEST_CASE("hidden folders are empty and cannot be written", "[contexts][root]") 
   CHECK(std::filesystem::exists(folder / "secret/key"));
 }
 
+namespace {
+
+/// Tries everything that changes `folder`/program. Echoes what worked.
+std::string change_all(const std::string& folder) {
+  return "cd " + folder +
+         " && cat program; for c in 'echo evil >program' 'rm program' 'mv program x' "
+         "'mv ../agent ../other' 'touch new' 'chmod 777 program' 'mount -o remount,rw,bind .'; "
+         "do sh -c \"$c\" 2>/dev/null && echo \"worked: $c\"; done; cat program";
+}
+
+}  // namespace
+
+TEST_CASE("a protected folder can only be read, and stays where it is", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  const support::TempDir folder;
+  std::filesystem::create_directories(folder / "agent");
+  REQUIRE(base::write_file(folder / "agent/program", "good", 0666));
+  {
+    TestContext context(Tier::namespaces, [&](auto& spec) {
+      spec.protect = {folder / "agent", folder / "missing"};
+    });
+    CHECK(context.run(TestContext::shell(change_all(folder / "agent"))).text == "goodgood");
+    REQUIRE(base::write_file(folder / "agent/program", "new", 0666));  // the platform's update
+    CHECK(context.run(TestContext::shell("cat " + (folder / "agent/program"))).text == "new");
+  }
+  TestContext control(Tier::namespaces);
+  CHECK_THAT(control.run(TestContext::shell(change_all(folder / "agent"))).text,
+             Catch::Contains("worked: echo evil >program"));
+}
+
+TEST_CASE("a folder is protected in an unprivileged context, too", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  CHECK(support::text_of_child_as(1000, []() -> std::string {
+          const support::TempDir folder;
+          std::filesystem::create_directories(folder / "agent");
+          (void)base::write_file(folder / "agent/program", "good", 0600);
+          TestContext context(Tier::userns, [&](auto& spec) { spec.protect = {folder / "agent"}; });
+          return context.run(TestContext::shell(change_all(folder / "agent"))).text;
+        }) == "goodgood");
+}
+
 TEST_CASE("a context that cannot be made says why and leaves nothing", "[contexts][root]") {
   if (support::lacks_root()) return;
   const support::FdLeakCheck leaks;
@@ -424,7 +465,7 @@ TEST_CASE("the end of an init can be waited for", "[contexts][root]") {
 }
 
 TEST_CASE("an init ends when routerd is gone, and its context with it", "[contexts][root]") {
-  const Tier tier = GENERATE(Tier::namespaces, Tier::none);
+  const Tier tier = GENERATE(Tier::namespaces, Tier::uids, Tier::landlock, Tier::none);
   CAPTURE(contexts::name_of(tier));
   if (support::lacks_root()) return;
   auto pipe = support::make_pipe();
@@ -449,6 +490,77 @@ TEST_CASE("an init ends when routerd is gone, and its context with it", "[contex
   support::await_end_of_file(pipe.read.borrow());
 }
 
+TEST_CASE("in tier uids a context's programs have a user id of their own", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext one(Tier::uids);
+  TestContext two(Tier::uids);
+  const auto first = one->own_ids();
+  const auto second = two->own_ids();
+  REQUIRE(first);
+  REQUIRE(second);
+  CHECK(first->uid != second->uid);
+  CHECK(first->uid >= contexts::kFirstOwnUid);
+  CHECK(first->uid <= contexts::kLastOwnUid);
+  auto request = TestContext::probe_request();
+  request.credentials = {first->uid, first->gid, {}};
+  auto report = one.probe(std::move(request));
+  CHECK(report["uid"] == std::to_string(first->uid));
+  CHECK(report["groups"].empty());
+  CHECK(report["CapEff"] == "0000000000000000");
+  CHECK(report["NoNewPrivs"] == "1");
+}
+
+TEST_CASE("in tier uids the platform's programs keep their caller's id", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::uids, [](auto& spec) { spec.is_platform = true; });
+  CHECK_FALSE(context->own_ids());
+  CHECK(context.probe()["uid"] == "0");
+}
+
+TEST_CASE("without namespaces callers are known by descent", "[contexts][root]") {
+  const Tier tier = GENERATE(Tier::uids, Tier::landlock);
+  CAPTURE(contexts::name_of(tier));
+  if (support::lacks_root()) return;
+  TestContext context(tier);
+  TestContext other(tier);
+  Caller inside(context);
+  Caller elsewhere(other);
+  CHECK(inside.is_in(context));
+  CHECK_FALSE(elsewhere.is_in(context));
+  CHECK_FALSE(inside.is_in_after_its_end(context));
+}
+
+TEST_CASE("without mounts HOME is another folder, and the platform's is closed",
+          "[contexts][root]") {
+  const Tier tier = GENERATE(Tier::uids, Tier::landlock);
+  CAPTURE(contexts::name_of(tier));
+  if (support::lacks_root()) return;
+  // Below no folder that everybody may write in: those cannot be closed.
+  std::string folder = "/run/airlock-test-XXXXXX";
+  REQUIRE(::mkdtemp(folder.data()) != nullptr);
+  ::chmod(folder.c_str(), 0755);
+  const std::string home = folder + "/home";
+  std::filesystem::create_directories(home + "/tools");
+  REQUIRE(base::write_file(home + "/token", "secret", 0644));
+  REQUIRE(base::write_file(home + "/.gitconfig", "[user]", 0644));
+  REQUIRE(base::write_file(home + "/tools/tool", "tool", 0644));
+  for (const auto* path : {"", "/tools", "/token"}) ::chmod((home + path).c_str(), 0755);
+  TestContext context(tier, [&](auto& spec) {
+    spec.home = home;
+    spec.share = {home + "/tools", home + "/.gitconfig"};
+  });
+  CHECK(context->own_home() == context.runtime().home("user"));
+  auto request =
+      TestContext::shell("cd " + context->own_home() +
+                         " && cat .gitconfig tools/tool && echo x > own && cat " + home + "/token");
+  if (const auto ids = context->own_ids()) request.credentials = {ids->uid, ids->gid, {}};
+  const auto output = context.run(std::move(request));
+  CHECK_THAT(output.text, Catch::StartsWith("[user]tool") && Catch::Contains("token: Permission"));
+  // Control: its mode lets everybody read it.
+  CHECK(TestContext(Tier::none).run(TestContext::shell("cat " + home + "/token")).text == "secret");
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("the strongest tier is found by trying", "[contexts][root]") {
   if (support::lacks_root()) return;
   const support::FdLeakCheck leaks;
@@ -459,8 +571,9 @@ TEST_CASE("the strongest tier is found by trying", "[contexts][root]") {
   CHECK(contexts::probe_tier(*runtime, support::programs_folder(), reasons) == Tier::namespaces);
   CHECK(reasons.empty());
   CHECK_FALSE(std::filesystem::exists(runtime->view("probe")));
-  for (const Tier tier : {Tier::uids, Tier::landlock}) {
-    CHECK(contexts::probe_one(tier, *runtime, support::programs_folder()).error().code == ENOTSUP);
+  for (const Tier tier : {Tier::userns, Tier::uids, Tier::landlock}) {
+    CAPTURE(contexts::name_of(tier));
+    CHECK(contexts::probe_one(tier, *runtime, support::programs_folder()));
   }
 }
 
@@ -471,9 +584,11 @@ TEST_CASE("every tier that fails leaves its reason", "[contexts][root]") {
   REQUIRE(runtime);
   std::vector<std::string> reasons;
   CHECK(contexts::probe_tier(*runtime, "/does/not/exist", reasons) == Tier::none);
-  REQUIRE(reasons.size() == 2);
+  REQUIRE(reasons.size() == 4);
   CHECK(reasons[0].starts_with("namespaces: "));
   CHECK(reasons[1].starts_with("userns: "));
+  CHECK(reasons[2].starts_with("uids: "));
+  CHECK(reasons[3].starts_with("landlock: "));
 }
 
 // ---- Tier userns: as a user without any privilege.

@@ -101,10 +101,14 @@ TEST_CASE("a runtime folder somebody else serves is refused too", "[contexts][ro
 TEST_CASE("a runtime folder where one may not write is refused", "[contexts][root]") {
   if (support::lacks_root()) return;
   const support::TempDir parent;
-  CHECK(support::text_of_child_as(1000, [&] {
-          const auto opened = RuntimeDir::open(parent / "r");
-          return opened ? "opened" : opened.error().message();
-        }) == "create the runtime folder " + (parent / "r") + ": Permission denied");
+  CHECK(support::text_of_child_as(1000,
+                                  [&] {
+                                    const auto opened = RuntimeDir::open(parent / "r");
+                                    return opened ? "opened" : opened.error().message();
+                                  }) ==
+        "create the runtime folder " + (parent / "r") +
+            ": Permission denied (choose a folder that can be written by --runtime-dir or "
+            "AIRLOCK_RUNTIME_DIR)");
 }
 
 TEST_CASE("a private runtime folder is removed with everything in it", "[contexts]") {

@@ -45,9 +45,9 @@ TEST_CASE("an empty file gives the predefined contexts", "[routerd]") {
   CHECK(user.route_child == RouteChild::never);
   CHECK(user.isolation == Isolation::secure);
   CHECK(user.user.empty());
-  CHECK(user.rootfs == Rootfs::shared);
+  CHECK(user.rootfs == contexts::Rootfs::shared);
   CHECK(user.fds == PassedFds::all);
-  CHECK(user.tty == TtyMode::share);
+  CHECK(user.tty == contexts::Terminals::automatic);
   CHECK(config.env_base == contexts::EnvPolicy::Base::clean);
   CHECK(config.require_tier == RequiredTier::isolated);
   CHECK(config.log_level == LogLevel::info);
@@ -69,7 +69,7 @@ TEST_CASE("the example file is valid and means what it says", "[routerd]") {
   const ContextConfig& user = loaded->contexts.at("user");
   CHECK(user.env.at("ANSWER") == "42");
   CHECK(user.user == "developer");
-  CHECK(user.rootfs == Rootfs::shared);
+  CHECK(user.rootfs == contexts::Rootfs::shared);
   CHECK(user.share == Lines{"/opt/toolchains", "/srv/data"});
   CHECK(user.hide == Lines{"/srv/private"});
   CHECK(user.pass_env == Lines{"NPM_TOKEN", "CI_*"});
@@ -79,6 +79,39 @@ TEST_CASE("the example file is valid and means what it says", "[routerd]") {
   CHECK(database.user == "999");
   CHECK(database.isolation == Isolation::none);
   CHECK(database.fds == PassedFds::stdio);
+  CHECK(loaded->log_dir == "/var/log/airlock");
+  CHECK(loaded->control_reachable);
+  REQUIRE(loaded->services.size() == 3);
+  CHECK(loaded->services[0].is_api);
+  CHECK(loaded->services[1].ports.size() == 2);
+  CHECK(loaded->services[1].ready.path == "/health");
+  CHECK(loaded->services[2].handing == services::Handing::listen_fds);
+  CHECK(loaded->api.tokens_file == "/etc/airlock/tokens.json");
+  CHECK(loaded->api.hosts == Lines{"api.example"});
+  CHECK(loaded->api.origins == Lines{"https://app.example"});
+}
+
+TEST_CASE("the API is a service that may ask the daemon", "[routerd]") {
+  CHECK(parsed("").services.empty());
+  const Config config = parsed("api:");
+  REQUIRE(config.services.size() == 1);
+  const auto& service = config.services[0];
+  CHECK(service.name == "airlock-api");
+  CHECK(service.is_api);
+  CHECK(service.handing == services::Handing::listen_fds);
+  REQUIRE(service.ports.size() == 1);
+  CHECK(service.ports[0].key.number == 8080);
+  CHECK(service.ports[0].expose == ports::Expose::loopback);
+  CHECK(parsed("api: {port: 81, expose: all}").services[0].ports[0].key.number == 81);
+}
+
+TEST_CASE("what cannot be served as the API is told", "[routerd]") {
+  CHECK(errors_of("api: {tokens_file: /etc/tokens.json}").size() == 1);
+  CHECK(errors_of("api: {tokens_file: tokens.json}").size() == 1);
+  CHECK(errors_of("api: {port: 0}").size() == 1);
+  CHECK(errors_of("api: {hosts: [a, 'b c']}").size() == 1);
+  CHECK(errors_of("api: {port: 99}\nservices: {web: {command: [x], ports: [99]}}").size() == 1);
+  CHECK(errors_of("api:\nservices: {airlock-api: {command: [x]}}").size() == 1);
 }
 
 TEST_CASE("predefined contexts are extended, not replaced", "[routerd]") {
@@ -136,12 +169,8 @@ TEST_CASE("one wrong thing is one error at its place", "[routerd]") {
       {"log_lvl: info", "1:1: unknown key 'log_lvl'; did you mean 'log_level'?"},
       {"colour: red",
        "1:1: unknown key 'colour'; expected contexts, secrets, env_base, "
-       "require_tier, log_level or runtime_dir"},
+       "require_tier, log_level, runtime_dir, log_dir, services, control, api or audit"},
       {"[a]: b", "1:1: expected a name as key, found a list"},
-      {"services: []", "1:1: 'services' is not supported by this version of airlock"},
-      {"api: {port: 1}", "1:1: 'api' is not supported by this version of airlock"},
-      {"control: {}", "1:1: 'control' is not supported by this version of airlock"},
-      {"audit: x", "1:1: 'audit' is not supported by this version of airlock"},
       {"log_level: loud",
        "1:12: 'log_level': expected trace, debug, info, warn, error or off, "
        "found 'loud'"},
@@ -224,13 +253,16 @@ TEST_CASE("one wrong thing in a context is one error at its place", "[routerd]")
       {"block_env: [[A]]",
        "15: 'block_env': expected the name of a variable or a glob, found a list"},
       {"fds: none", "8: 'fds': expected all or stdio, found 'none'"},
-      {"tty: raw", "8: 'tty': expected relay or share, found 'raw'"},
+      {"tty: raw", "8: 'tty': expected auto, relay or share, found 'raw'"},
       {"persistent: yes", "15: 'persistent': expected true or false, found 'yes'"},
-      {"limits: {pids: 1}", "3: 'limits' is not supported by this version of airlock"},
-      {"isolation: strict", "14: 'isolation': strict is not supported by this version of airlock"},
-      {"rootfs: overlay", "11: 'rootfs': overlay is not supported by this version of airlock"},
-      {"tty: relay", "8: 'tty': relay is not supported by this version of airlock"},
-      {"persistent: true", "15: 'persistent': true is not supported by this version of airlock"},
+      {"limits: {pids: 1}", "18: 'pids': expected a number from 8 to 4194304, found '1'"},
+      {"limits: {memory: 1M}", "20: 'memory': expected at least 8192K, found '1M'"},
+      {"limits: {cpu: many}",
+       "17: 'cpu': expected CPUs, from 0.01 to 10000, such as 0.5 or 2, found 'many'"},
+      {"limits: {cpu: 1e3}",
+       "17: 'cpu': expected CPUs, from 0.01 to 10000, such as 0.5 or 2, found '1e3'"},
+      {"limits: {disk: 1G}",
+       "12: unknown key 'disk'; expected pids, memory, cpu, open_files, tmpfs or exec_time"},
       {"allow_root_from: [who]", "21: unknown context 'who'; expected a, platform or user"},
       {"routes: [{program: bash, action: here}]",
        "22: 'program': expected an absolute path or a glob of one, without '.' and '..', found "
@@ -261,7 +293,7 @@ TEST_CASE("all errors are reported in the order of the file", "[routerd]") {
             "f.yaml:4:3: expected a context name (a to z, then up to 31 of a-z 0-9 _ -), found "
             "'Bad'",
             "f.yaml:5:1: unknown key 'nonsense'; expected contexts, secrets, env_base, "
-            "require_tier, log_level or runtime_dir"});
+            "require_tier, log_level, runtime_dir, log_dir, services, control, api or audit"});
 }
 
 TEST_CASE("contexts that route in a circle are an error", "[routerd]") {

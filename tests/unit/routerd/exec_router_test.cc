@@ -16,6 +16,7 @@
 #include "tests/support/child.h"
 #include "tests/support/context_client.h"
 #include "tests/support/fd_leak_check.h"
+#include "tests/support/profiles.h"
 #include "tests/support/requires.h"
 #include "wire/limits.h"
 
@@ -31,14 +32,19 @@ class World {
   explicit World(std::vector<std::string> secrets = {})
       : runtime_(support::value_of(contexts::RuntimeDir::open(folder_ / "r"))),
         router_([this](const std::string& name) { return find(name); }, log_,
-                {{"PATH=/usr/bin:/bin", "LANG=C", "DAEMON=x"}, std::move(secrets)}) {}
+                {{"PATH=/usr/bin:/bin", "LANG=C", "DAEMON=x"},
+                 std::move(secrets),
+                 false,
+                 support::shipped_profiles()}) {}
 
   HostedContext& add(ContextSpec spec, Tier tier = Tier::none) {
     if (tier == Tier::none) spec.isolation = contexts::Isolation::none;
+    spec.enforce = contexts::Mechanism::preload;
     auto hosted = std::make_unique<HostedContext>();
     const std::string name = spec.name;
     hosted->context = support::value_of(
         contexts::Context::create(std::move(spec), {runtime_, support::programs_folder(), tier}));
+    hosted->offers = routerd::offers_of(*hosted->context);
     hosted->handover = std::make_unique<routerd::Handover>(
         io_, hosted->context->channel(), [](wire::Frame) {}, [] {});
     return *(hosted_[name] = std::move(hosted));
@@ -491,7 +497,9 @@ TEST_CASE("whose children are routed follows from route_child", "[routerd]") {
 TEST_CASE("what could not be routed is not launched", "[routerd]") {
   World world;
   world.add(user());
-  world.add(platform());
+  auto spec = platform();
+  spec.enforce = contexts::Mechanism::preload;
+  world.add(spec);
   const auto launch_in = [&](const std::string& context, const std::string& program) {
     auto request = in_context(TestContext::request({program}), context);
     request.policy.launch = true;

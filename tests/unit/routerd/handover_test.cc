@@ -55,15 +55,15 @@ wire::Spawn spawn_of(std::uint64_t job) {
 
 }  // namespace
 
-TEST_CASE("a job is handed over with its connection first", "[routerd]") {
+TEST_CASE("a job is handed over with its connection last", "[routerd]") {
   const support::FdLeakCheck leaks;
   const std::size_t count = GENERATE(0, 1, 251, 252, 253, 503, 504, 1000);
   CAPTURE(count);
   Channel channel;
   auto connection = support::marked_fd("connection");
-  std::vector<std::string> expected = {support::name_of_mark("connection")};
   auto fds = support::marked_fds(count);
-  for (const auto& name : names_of_fds(fds)) expected.push_back(name);
+  auto expected = names_of_fds(fds);
+  expected.push_back(support::name_of_mark("connection"));
   REQUIRE(channel.handover().give(spawn_of(17), connection, std::move(fds)));
   CHECK_FALSE(connection);
 

@@ -10,8 +10,8 @@
 #include "tests/support/requires.h"
 #include "tests/support/temp_dir.h"
 
+using routerd::Agent;
 using routerd::default_shares;
-using routerd::Program;
 
 namespace {
 
@@ -30,8 +30,8 @@ class Home {
 
   /// Paths relative to this HOME.
   std::vector<std::string> shares(const std::string& cwd = "/", const std::string& search_path = "",
-                                  const Program* agent = nullptr) const {
-    auto all = default_shares(path(), cwd, search_path, agent);
+                                  const std::vector<Agent>& agents = {}) const {
+    auto all = default_shares(path(), cwd, search_path, agents);
     for (auto& share : all) {
       CHECK(share.starts_with(path() + "/"));
       share.erase(0, path().size());
@@ -45,12 +45,23 @@ class Home {
 
 using Paths = std::vector<std::string>;
 
-Program script_agent(const std::string& script) {
-  Program program;
-  program.path = script;
-  program.script = script;
-  program.executable = "/usr/bin/node";
-  return program;
+Agent script_agent(const std::string& script) {
+  Agent agent;
+  agent.program.path = script;
+  agent.program.script = script;
+  agent.program.executable = "/usr/bin/node";
+  return agent;
+}
+
+/// With folders of `home` that it shares with its children.
+Agent sharing_agent(const Home& home, const std::vector<std::string>& folders) {
+  auto agent = script_agent("/usr/lib/node_modules/agent/agent.js");
+  for (const auto& folder : folders) agent.share.push_back(home.path() + folder);
+  return agent;
+}
+
+routerd::Profiles no_profiles(const std::string& folder) {
+  return routerd::Profiles::load({folder}).value();
 }
 
 }  // namespace
@@ -117,24 +128,34 @@ TEST_CASE("an agent brings its installation along", "[routerd]") {
   const auto script =
       home.add_file("/.npm-global/lib/node_modules/@google/gemini-cli/dist/index.js");
   const auto agent = script_agent(script);
-  CHECK(home.shares("/", "", &agent) == Paths{"/.npm-global/lib/node_modules"});
+  CHECK(home.shares("/", "", {agent}) == Paths{"/.npm-global/lib/node_modules"});
 
   home.add("/bin");
-  Program native;
-  native.path = native.executable = home.add_file("/bin/agent");
-  CHECK(home.shares("/", "", &native) == Paths{"/bin"});
-  native.path = native.executable = home.add_file("/agent");
-  CHECK(home.shares("/", "", &native).empty());
+  Agent native;
+  native.program.path = native.program.executable = home.add_file("/bin/agent");
+  CHECK(home.shares("/", "", {native}) == Paths{"/bin"});
+  native.program.path = native.program.executable = home.add_file("/agent");
+  CHECK(home.shares("/", "", {native}).empty());
 }
 
-TEST_CASE("a known agent's folders are created and shared with its children", "[routerd][root]") {
+TEST_CASE("an agent's executable may be in another package than its launcher", "[routerd]") {
+  Home home;
+  home.add("/a/node_modules/codex");
+  home.add("/b/node_modules/codex-linux-x64");
+  auto agent = script_agent(home.path() + "/a/node_modules/codex/x.js");
+  agent.packages = {home.path() + "/a/node_modules/codex",
+                    home.path() + "/b/node_modules/codex-linux-x64"};
+  CHECK(home.shares("/", "", {agent}) == Paths{"/a/node_modules", "/b/node_modules"});
+}
+
+TEST_CASE("an agent's folders are created and shared with its children", "[routerd][root]") {
   if (support::lacks_root()) return;
   Home home;
   REQUIRE(::chown(home.path().c_str(), 1000, 1001) == 0);
-  const auto claude = script_agent("/usr/lib/node_modules/@anthropic-ai/claude-code/claude.js");
-  CHECK(home.shares("/", "", &claude).empty());
-  routerd::create_agent_folders(home.path(), claude);
-  for (const auto* folder : {"/.claude", "/.claude/shell-snapshots", "/.claude/session-env"}) {
+  const auto agent = sharing_agent(home, {"/.agent/snapshots", "/.agent/sessions"});
+  CHECK(home.shares("/", "", {agent}).empty());
+  routerd::create_agent_folders(home.path(), agent);
+  for (const auto* folder : {"/.agent", "/.agent/snapshots", "/.agent/sessions"}) {
     CAPTURE(folder);
     struct stat info {};
     REQUIRE(::stat((home.path() + folder).c_str(), &info) == 0);
@@ -142,22 +163,39 @@ TEST_CASE("a known agent's folders are created and shared with its children", "[
     CHECK(info.st_uid == 1000);
     CHECK(info.st_gid == 1001);
   }
-  CHECK(home.shares("/", "", &claude) == Paths{"/.claude/session-env", "/.claude/shell-snapshots"});
+  CHECK(home.shares("/", "", {agent}) == Paths{"/.agent/sessions", "/.agent/snapshots"});
 }
 
 TEST_CASE("folders that are there already keep their owner and mode", "[routerd]") {
   Home home;
-  const auto folder = home.add("/.claude");
+  const auto folder = home.add("/.agent");
   REQUIRE(::chmod(folder.c_str(), 0750) == 0);
-  const auto claude = script_agent("/usr/lib/node_modules/@anthropic-ai/claude-code/claude.js");
-  routerd::create_agent_folders(home.path(), claude);
+  routerd::create_agent_folders(home.path(), sharing_agent(home, {"/.agent/x"}));
   struct stat info {};
   REQUIRE(::stat(folder.c_str(), &info) == 0);
   CHECK((info.st_mode & 07777) == 0750);
 }
 
-TEST_CASE("an unknown agent gets no folders", "[routerd]") {
+TEST_CASE("nothing is created outside HOME", "[routerd]") {
   Home home;
-  routerd::create_agent_folders(home.path(), script_agent("/tmp/agent.js"));
+  Home other;
+  auto agent = sharing_agent(other, {"/x"});
+  agent.share.push_back(home.path() + "-other/x");
+  routerd::create_agent_folders(home.path(), agent);
   CHECK(std::filesystem::is_empty(home.path()));
+  CHECK(std::filesystem::is_empty(other.path()));
+  CHECK_FALSE(std::filesystem::exists(home.path() + "-other"));
+}
+
+TEST_CASE("a context for an agent's children can only read its package", "[routerd]") {
+  Home home;
+  const auto profiles = no_profiles(home.path() + "/profiles");
+  auto agent = script_agent("/usr/lib/node_modules/agent/agent.js");
+  agent.packages = {"/usr/lib/node_modules/agent", "/work/node_modules/agent"};
+  agent.hide = {home.add("/secrets"), home.path() + "/missing", home.add_file("/file")};
+  contexts::ContextSpec spec;
+  spec.cwd = "/work";
+  routerd::adapt_to_agents(spec, {agent, agent}, profiles);
+  CHECK(spec.protect == Paths{"/usr/lib/node_modules/agent", home.path() + "/profiles"});
+  CHECK(spec.hide == Paths{home.path() + "/secrets"});
 }

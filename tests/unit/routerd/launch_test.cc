@@ -52,7 +52,7 @@ TEST_CASE("without any launch there is one that knows nothing", "[routerd]") {
   CHECK(launch.id == 0);
   CHECK(launch.start_env.empty());
   CHECK(launch.agent.executable.empty());
-  CHECK_FALSE(launch.is_known_agent);
+  CHECK(launch.agent.profile.empty());
 }
 
 TEST_CASE("only so many launches are kept, the oldest goes first", "[routerd]") {
@@ -68,20 +68,19 @@ TEST_CASE("only so many launches are kept, the oldest goes first", "[routerd]") 
   CHECK(found(launches, {to_second}) == "second");
 }
 
-TEST_CASE("a launch becomes the agent its shim stands for", "[routerd]") {
+TEST_CASE("a launch is found by its number and by the variable alone", "[routerd]") {
   Launches launches;
-  const auto id = launches.add(launch_of("/root/.pyenv/shims/agent")).id;
-  const auto other = launches.add(launch_of("/bin/other")).id;
-  launches.settle(id, {"/usr/lib/node_modules/@openai/codex-linux-x64/codex", {1, 2}, {}});
+  const auto id = launches.add(launch_of("first")).id;
+  (void)launches.add(launch_of("second"));
+  CHECK(launches.size() == 2);
+  REQUIRE(launches.find(id) != nullptr);
+  launches.find(id)->agent.executable = "settled";
   const std::string variable = "AIRLOCK_LAUNCH=" + std::to_string(id);
-  const Launch& settled = launches.find({variable});
-  CHECK(settled.agent.executable == "/usr/lib/node_modules/@openai/codex-linux-x64/codex");
-  CHECK(settled.is_known_agent);
-  launches.settle(id, {"/usr/bin/python3", {1, 3}, {}});
-  CHECK_FALSE(launches.find({variable}).is_known_agent);
-  launches.settle(999, {"/usr/bin/nobody", {1, 3}, {}});
-  const std::string to_other = "AIRLOCK_LAUNCH=" + std::to_string(other);
-  CHECK(found(launches, {to_other}) == "/bin/other");
+  REQUIRE(launches.named_in({variable}) != nullptr);
+  CHECK(launches.named_in({variable})->agent.executable == "settled");
+  CHECK(launches.find(999) == nullptr);
+  CHECK(launches.named_in({}) == nullptr);
+  CHECK(launches.named_in({"AIRLOCK_LAUNCH=999"}) == nullptr);
 }
 
 TEST_CASE("setting a variable replaces every earlier entry of that name only", "[routerd]") {

@@ -26,6 +26,23 @@ TEST_CASE("records are numbered in order", "[routerd]") {
   CHECK(log.records()[1].serial == 2);
 }
 
+TEST_CASE("a job that could not be started has a second record", "[routerd]") {
+  RouteLog log;
+  RouteRecord record = record_of("a");
+  record.job = 17;
+  record.outcome = "run_in";
+  log.add(record);
+  log.add(record_of("b"));
+  log.add_failure(17, "a: not found");
+  log.add_failure(99, "unknown");
+  REQUIRE(log.records().size() == 3);
+  CHECK(log.records()[0].outcome == "run_in");
+  CHECK(log.records()[2].serial == 3);
+  CHECK(log.records()[2].program == "a");
+  CHECK(log.records()[2].outcome == "failed");
+  CHECK(log.records()[2].reason == "a: not found");
+}
+
 TEST_CASE("the log is bounded and forgets the oldest", "[routerd]") {
   RouteLog log;
   for (std::size_t i = 0; i < RouteLog::kKept + 10; ++i) log.add(record_of(std::to_string(i)));
@@ -78,12 +95,14 @@ TEST_CASE("a record tells everything in JSON", "[routerd]") {
   record.outcome = "run_in";
   record.rule = "child_context";
   record.reason = "none";
+  record.enforce = "farm";
+  record.caught_by = "interposer";
   record.latency_us = 5;
   record.blocked_env = {"A_TOKEN: secret_name"};
   record.refused_fds = {"4: a folder"};
   CHECK(to_json(record) == nlohmann::json::parse(R"({
     "serial": 1, "timeMs": 1700000000123, "job": 2, "pid": 3, "uid": 4, "from": "platform",
     "to": "user", "program": "/bin/ls", "outcome": "run_in", "rule": "child_context",
-    "reason": "none", "latencyUs": 5, "blockedEnv": ["A_TOKEN: secret_name"],
+    "reason": "none", "enforce": "farm", "caughtBy": "interposer", "latencyUs": 5, "blockedEnv": ["A_TOKEN: secret_name"],
     "refusedFds": ["4: a folder"]})"));
 }

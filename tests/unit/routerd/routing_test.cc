@@ -34,8 +34,40 @@ RouteFacts program(const std::string& path, FileId id = kOther) {
   return facts;
 }
 
-AgentIdentity claude() { return {kClaudePath, kClaude, {}}; }
-AgentIdentity gemini() { return {"/usr/bin/node", kNode, kGeminiScript}; }
+constexpr FileId kScript{1, 50};
+constexpr FileId kEnv{1, 60};
+constexpr FileId kPs{1, 70};
+
+AgentIdentity claude() {
+  AgentIdentity agent;
+  agent.executable = kClaudePath;
+  agent.executable_id = kClaude;
+  agent.profile = "claude";
+  agent.runtimes = {kClaude};
+  return agent;
+}
+
+AgentIdentity gemini() {
+  AgentIdentity agent;
+  agent.executable = "/usr/bin/node";
+  agent.executable_id = kNode;
+  agent.script = kGeminiScript;
+  agent.profile = "gemini";
+  agent.scripts = {kScript};
+  agent.launchers = {kNode};
+  agent.env = kEnv;
+  agent.packages = {"/usr/lib/node_modules/@google/gemini-cli"};
+  return agent;
+}
+
+/// node with these words; the script, if there is one, is the file `script`.
+RouteFacts node(std::vector<std::string_view> argv, FileId script = kOther) {
+  auto facts = program("/usr/bin/node", kNode);
+  facts.agent = gemini();
+  facts.argv = std::move(argv);
+  facts.script_id = script;
+  return facts;
+}
 
 /// "run_in user by child_context".
 std::string text_of(const Decision& decision) {
@@ -76,7 +108,8 @@ TEST_CASE("the stub is refused before any other rule", "[routerd]") {
   ContextSpec spec = platform();
   spec.routes = {{"*", RuleAction::here, {}}};
   auto facts = program("/run/airlock/airlock-stub", kStub);
-  facts.agent = {"/run/airlock/airlock-stub", kStub, {}};
+  facts.agent = claude();
+  facts.agent.runtimes = {kStub};
   facts.requested_context = "user";
   CHECK(decided(spec, facts) == "refuse by stub-recursion");
   SECTION("but two unknown files are not the same file") {
@@ -120,10 +153,10 @@ TEST_CASE("a context's own rules come before known agents and requested contexts
 TEST_CASE("an agent's own executable stays where it is, whatever its name", "[routerd]") {
   auto facts = program("/proc/self/exe", kClaude);
   facts.agent = claude();
-  CHECK(decided(platform(), facts) == "run here by agent:claude");
+  CHECK(decided(platform(), facts) == "run here by claude:runtime");
   SECTION("also when another context is asked for") {
     facts.requested_context = "user";
-    CHECK(decided(platform(), facts) == "run here by agent:claude");
+    CHECK(decided(platform(), facts) == "run here by claude:runtime");
   }
   SECTION("but another file under its name does not") {
     facts.program = kClaudePath;
@@ -132,32 +165,44 @@ TEST_CASE("an agent's own executable stays where it is, whatever its name", "[ro
   }
   SECTION("nor a file that cannot be identified") {
     facts.program_id = {};
-    facts.agent.executable_id = {};
+    facts.agent.runtimes = {FileId{}};
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+  SECTION("nor one that was written since") {
+    facts.program_id.changed = 1;
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+  SECTION("nor when another program than the agent runs it") {
+    facts.is_called_by_agent = false;
     CHECK(decided(platform(), facts) == "run in user by child_context");
   }
 }
 
+TEST_CASE("the stub is known whatever was linked to it", "[routerd]") {
+  auto facts = program("/usr/bin/git", kStub);
+  facts.program_id.changed = 5;
+  CHECK(decided(platform(), facts) == "refuse by stub-recursion");
+}
+
 TEST_CASE("an agent nobody knows has no re-execs of its own", "[routerd]") {
   auto facts = program("/usr/bin/node", kNode);
-  facts.agent = {"/usr/bin/node", kNode, {}};
+  facts.agent.executable = "/usr/bin/node";
+  facts.agent.executable_id = kNode;
   CHECK(decided(platform(), facts) == "run in user by child_context");
 }
 
 TEST_CASE("the interpreter of a script agent is not the agent", "[routerd]") {
-  auto facts = program("/usr/bin/node", kNode);
-  facts.agent = gemini();
-  facts.argv = {"node", "/tmp/user-script.js"};
-  CHECK(decided(platform(), facts) == "run in user by child_context");
+  CHECK(decided(platform(), node({"node", "/tmp/user-script.js"})) ==
+        "run in user by child_context");
 }
 
-TEST_CASE("a script agent's launcher is recognised by its shape", "[routerd]") {
+TEST_CASE("a script agent that runs itself again is recognised by its shape", "[routerd]") {
   struct Row {
     std::vector<std::string_view> argv;
-    bool is_launcher;
+    bool is_own;
   };
   const std::string_view script = kGeminiScript;
   const auto row = GENERATE_COPY(values<Row>({
-      {{"env", script}, true},
       {{"node", script}, true},
       {{"node", script, "-p", "prompt"}, true},
       {{"node", "--no-warnings=DEP0040", script}, true},
@@ -165,7 +210,6 @@ TEST_CASE("a script agent's launcher is recognised by its shape", "[routerd]") {
       {{"node"}, false},
       {{}, false},
       {{script}, false},
-      {{"node", "/tmp/x.js", script}, false},
       {{"node", "-e", "code", script}, false},
       {{"node", "--eval=code", script}, false},
       {{"node", "-r", script}, false},
@@ -173,35 +217,172 @@ TEST_CASE("a script agent's launcher is recognised by its shape", "[routerd]") {
       {{"node", "--import", "/tmp/x.mjs", script}, false},
       {{"node", "--loader=/tmp/x.mjs", script}, false},
       {{"node", "-p", script}, false},
-      {{"python", "-c", script}, false},
-      {{"python", "-m", script}, false},
       {{"node", "-i", script}, false},
+      {{"node", "-s", script}, false},
       {{"node", "--print", script}, false},
   }));
   std::string shown;
   for (const auto word : row.argv) shown += std::string(word) + " ";
   CAPTURE(shown);
-  auto facts = program("/usr/bin/node", kNode);
-  facts.agent = gemini();
-  facts.argv = row.argv;
-  CHECK(decided(platform(), facts) ==
-        (row.is_launcher ? "run here by agent-launcher" : "run in user by child_context"));
+  CHECK(decided(platform(), node(row.argv, kScript)) ==
+        (row.is_own ? "run here by gemini:script" : "run in user by child_context"));
 }
 
-TEST_CASE("flags that bring code of their own disqualify a launcher", "[routerd]") {
+TEST_CASE("the words before a script decide whether it is one", "[routerd]") {
+  struct Row {
+    FileId program;
+    std::vector<std::string_view> argv;
+    std::string_view word;
+  };
+  const auto row = GENERATE(values<Row>({
+      {kNode, {"node", "x.js", "y.js"}, "x.js"},
+      {kOther, {"node", "x.js"}, ""},
+      {{}, {"node", "x.js"}, ""},
+      {kEnv, {"env", "node", "x.js"}, "x.js"},
+      {kEnv, {"env", "-S node --no-warnings=DEP0040", "x.js"}, "x.js"},
+      {kEnv, {"env", "-Snode  --expose-gc", "x.js", "-e"}, "x.js"},
+      {kEnv, {"env", "-S node -e code", "x.js"}, ""},
+      {kEnv, {"env", "node", "--import", "x.js"}, ""},
+      {kEnv, {"env", "NODE_OPTIONS=--import=/tmp/x", "node", "x.js"}, ""},
+      {kEnv, {"env", "-i", "node", "x.js"}, ""},
+      {kEnv, {"env", "-S", "x.js"}, ""},
+      {kEnv, {"env", "node"}, ""},
+      {kEnv, {"env"}, ""},
+      {kEnv, {}, ""},
+  }));
+  std::string shown;
+  for (const auto word : row.argv) shown += std::string(word) + " ";
+  CAPTURE(shown);
+  CHECK(script_word(gemini(), row.program, row.argv) == row.word);
+}
+
+TEST_CASE("flags of one letter are known for Python only", "[routerd]") {
+  auto agent = gemini();
+  CHECK(script_word(agent, kNode, {"node", "-u", "x"}).empty());
+  agent.executable = "/usr/bin/python3.11";
+  CHECK(script_word(agent, kNode, {"python3", "-u", "-B", "x.py"}) == "x.py");
+  CHECK(script_word(agent, kNode, {"python3", "-c", "x.py"}).empty());
+  CHECK(script_word(agent, kNode, {"python3", "-m", "x.py"}).empty());
+  agent.executable = "/bin/bash";  // bash -s reads commands from stdin
+  CHECK(script_word(agent, kNode, {"bash", "-s", "x"}).empty());
+}
+
+TEST_CASE("flags that bring code of their own disqualify a script", "[routerd]") {
   // node(1): each of these runs code or sets NODE_OPTIONS before the script does anything.
   const std::string_view flag =
       GENERATE("--experimental-loader=/tmp/x.mjs", "-pe", "--env-file=/tmp/x");
   CAPTURE(flag);
-  auto facts = program("/usr/bin/node", kNode);
-  facts.agent = gemini();
-  facts.argv = {"node", flag, kGeminiScript};
+  CHECK(decided(platform(), node({"node", flag, kGeminiScript}, kScript)) ==
+        "run in user by child_context");
+}
+
+TEST_CASE("another program does not become the agent by its script's name", "[routerd]") {
+  auto facts = node({"linter", kGeminiScript}, kScript);
+  facts.program = "/work/linter";
+  facts.program_id = kOther;
   CHECK(decided(platform(), facts) == "run in user by child_context");
+}
+
+TEST_CASE("scripts of the package are the agent's where only the platform can write", "[routerd]") {
+  auto facts = node({"node", "worker.js"});
+  facts.resolved_script = "/usr/lib/node_modules/@google/gemini-cli/bundle/worker.js";
+  CHECK(decided(platform(), facts) == "run here by gemini:script");
+  facts.resolved_script = "/usr/lib/node_modules/@google/gemini-cli-evil/worker.js";
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+  facts.resolved_script = "/usr/lib/node_modules/@google/gemini-cli/worker.js";
+  facts.agent.packages.clear();
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+}
+
+TEST_CASE("a script that is executed itself is the agent, too", "[routerd]") {
+  auto facts = program("/usr/local/bin/gemini", kScript);
+  facts.agent = gemini();
+  CHECK(decided(platform(), facts) == "run here by gemini:script");
+}
+
+TEST_CASE("a script nobody knows has its own #! launchers and nothing else", "[routerd]") {
+  auto facts = node({"node", "/work/agent.js"}, kScript);
+  facts.agent.profile.clear();
+  CHECK(decided(platform(), facts) == "run here by agent:script");
+  facts.script_id = kOther;
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+}
+
+TEST_CASE("copies of the agent are known by their folder", "[routerd]") {
+  auto facts = program("/root/.codex/packages/x/codex");
+  facts.agent = claude();
+  facts.agent.copies = {"/root/.codex/packages"};
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+  facts.resolved_program = facts.program;
+  CHECK(decided(platform(), facts) == "run here by claude:copy");
+  facts.resolved_program = "/root/.codex/packages2/codex";
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+}
+
+TEST_CASE("questions about pids are answered where the agent runs", "[routerd]") {
+  struct Row {
+    std::vector<std::string_view> argv;
+    bool is_here;
+  };
+  const auto row = GENERATE(values<Row>({
+      {{"ps", "-p", "123", "-o", "pid="}, true},
+      {{"ps", "-o", "ppid=,command=", "-p", "123"}, true},
+      {{"ps", "-p123"}, true},
+      {{"ps", "-p", "1,2"}, true},
+      {{"ps", "-e"}, false},
+      {{"ps"}, false},
+      {{"ps", "-print"}, false},
+      {{"ps", "--ppid", "3"}, false},
+  }));
+  auto facts = program("/usr/bin/ps", kPs);
+  facts.agent = claude();
+  facts.agent.helpers = {{kPs, {"-p"}}};
+  facts.argv = row.argv;
+  const auto* expected =
+      row.is_here ? "run here by claude:pid-helper" : "run in user by child_context";
+  CHECK(decided(platform(), facts) == expected);
+  SECTION("but not those of a shell that the agent started") {
+    facts.is_called_by_agent = false;
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+  SECTION("and not by another program of that name") {
+    facts.program_id = kOther;
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+}
+
+TEST_CASE("servers run where the profile says", "[routerd]") {
+  auto facts = program("/usr/bin/gopls");
+  facts.agent = gemini();
+  facts.agent.servers = {{kOther, true}};
+  CHECK(decided(platform(), facts) == "run here by gemini:server");
+  facts.agent.servers = {{kOther, false}};
+  CHECK(decided(platform(), facts) == "run in user by child_context");
+  SECTION("a script, too") {
+    facts = node({"node", "/opt/server.js"});
+    facts.agent.servers = {{kOther, true}};
+    CHECK(decided(platform(), facts) == "run here by gemini:server");
+    facts.argv = {"node", "-e", "code", "/opt/server.js"};
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+  SECTION("before the agent's own files") {
+    facts = node({"node", "server.js"}, kScript);
+    facts.agent.servers = {{kScript, false}};
+    CHECK(decided(platform(), facts) == "run in user by child_context");
+  }
+}
+
+TEST_CASE("a folder holds what is in it, not what is called alike", "[routerd]") {
+  CHECK(is_below("/a/b", "/a/b"));
+  CHECK(is_below("/a/b/c", "/a/b"));
+  CHECK_FALSE(is_below("/a/bc", "/a/b"));
+  CHECK_FALSE(is_below("/a", "/a/b"));
+  CHECK_FALSE(is_below("", "/a"));
 }
 
 TEST_CASE("a version manager's shim goes on where it was launched", "[routerd]") {
   auto facts = program("/bin/bash");
-  facts.agent = {"/bin/bash", kOther, "/root/.pyenv/shims/agent"};
+  facts.agent.script = "/root/.pyenv/shims/agent";
   CHECK(decided(platform(), facts) == "run in user by child_context");
   facts.is_launched_process = true;
   CHECK(decided(platform(), facts) == "run here by agent-shim");
@@ -250,35 +431,4 @@ TEST_CASE("a caller chooses among the contexts it can reach anyway", "[routerd]"
   CHECK(decision.reason == "context 'secret' cannot be reached from 'platform'");
   facts.requested_context = "platform";
   CHECK(decided(spec, facts) == "refuse by SANDBOX_ROUTE_TO_CONTEXT");
-}
-
-TEST_CASE("agents are known by the resolved path of what they are", "[routerd]") {
-  struct Row {
-    AgentIdentity agent;
-    const char* name;
-  };
-  const auto row = GENERATE(values<Row>({
-      {{kClaudePath, kClaude, {}}, "claude"},
-      {{"/usr/bin/node", kNode, "/root/.npm/lib/node_modules/@anthropic-ai/claude-code/claude.js"},
-       "claude"},
-      {{"/usr/lib/node_modules/opencode-ai/node_modules/opencode-linux-x64/bin/opencode",
-        kOther,
-        {}},
-       "opencode"},
-      {{"/usr/bin/node", kNode, kGeminiScript}, "gemini"},
-      {{"/usr/bin/node", kNode, "/usr/lib/node_modules/@qwen-code/qwen-code/cli.js"}, "qwen"},
-      {{"/usr/bin/node", kNode, "/usr/lib/node_modules/@github/copilot/index.js"}, "copilot"},
-      {{"/usr/lib/node_modules/@openai/codex-linux-x64/vendor/codex", kOther, {}}, "codex"},
-      {{"/usr/bin/node", kNode, {}}, ""},
-      {{"/usr/bin/claude", kOther, {}}, ""},
-      {{"", {}, {}}, ""},
-  }));
-  CAPTURE(row.agent.executable, row.agent.script);
-  const KnownAgent* known = find_agent(row.agent);
-  CHECK((known != nullptr ? std::string(known->name) : "") == row.name);
-}
-
-TEST_CASE("a script decides who an agent is, not its interpreter", "[routerd]") {
-  // An agent's own native helper running somebody's script is not the agent.
-  CHECK(find_agent({kClaudePath, kClaude, "/tmp/script"}) == nullptr);
 }

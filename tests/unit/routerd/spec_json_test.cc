@@ -36,12 +36,13 @@ TEST_CASE("a spec with a name alone has the defaults", "[routerd]") {
 
 TEST_CASE("every field of a spec arrives", "[routerd]") {
   const auto spec = parsed(R"({"name": "a", "cwd": "/work", "childContext": "b",
-    "routeChild": "auto", "isolation": "none", "user": "node", "env": {"A": "1", "B": ""},
+    "routeChild": "auto", "enforce": "farm", "isolation": "none", "user": "node", "env": {"A": "1", "B": ""},
     "share": ["/x"], "hide": ["/y", "/z"]})");
   CHECK(spec.cwd == "/work");
   CHECK(spec.child_context == "b");
   CHECK(spec.route_child == RouteChild::automatic);
   CHECK(spec.isolation == Isolation::none);
+  CHECK(spec.enforce == contexts::Mechanism::farm);
   CHECK(spec.user == "node");
   CHECK(spec.env.pinned == std::vector<std::string>{"A=1", "B="});
   CHECK(spec.share == std::vector<std::string>{"/x"});
@@ -63,8 +64,12 @@ TEST_CASE("a wrong spec names the field and what was expected", "[routerd]") {
   const auto row = GENERATE(values<Row>({
       {R"({"nmae": "a"})", EINVAL, "unknown field 'nmae'"},
       {R"({"name": "a", "isolation": "weak"})", EINVAL, "expected secure, strict, none"},
-      {R"({"name": "a", "isolation": "strict"})", ENOTSUP, "isolation 'strict'"},
+      {R"({"name": "a", "rootfs": "own"})", EINVAL, "expected overlay, shared"},
+      {R"({"name": "a", "limits": []})", EINVAL, "expected an object of numbers"},
+      {R"({"name": "a", "limits": {"disk": 1}})", EINVAL, "unknown limit 'disk'"},
+      {R"({"name": "a", "limits": {"pids": -1}})", EINVAL, "limit pids"},
       {R"({"name": "a", "routeChild": "maybe"})", EINVAL, "expected auto, always, never"},
+      {R"({"name": "a", "enforce": "wall"})", EINVAL, "expected auto, preload, farm"},
       {R"({"name": "a", "env": {"": "x"}})", EINVAL, "env name ''"},
       {R"({"name": "a", "env": {"A=B": "x"}})", EINVAL, "env name 'A=B'"},
       {R"({"name": "a", "env": {"A\u0000B": "x"}})", EINVAL, "env name"},
@@ -115,8 +120,9 @@ TEST_CASE("clients see a spec without the values of its variables", "[routerd]")
   spec.env.secrets = {"hunter3hunter3"};
   const auto seen = routerd::to_json(spec);
   CHECK(seen == json::parse(R"({"name": "a", "cwd": "/workspace", "childContext": "b",
-    "routeChild": "always", "isolation": "secure", "envNames": ["KEY"], "user": "", "home": "",
-    "share": [], "hide": []})"));
+    "routeChild": "always", "enforce": "auto", "isolation": "secure", "envNames": ["KEY"], "user": "", "persistent": true, "home": "",
+    "rootfs": "shared",
+    "share": [], "hide": [], "protect": []})"));
   CHECK_THAT(seen.dump(), !Catch::Contains("hunter"));
 }
 
@@ -137,7 +143,7 @@ TEST_CASE("a change that is wrong changes nothing", "[routerd]") {
     const char* says;
   };
   const auto row = GENERATE(values<Row>({
-      {R"({"cwd": "/ok", "name": "x"})", "only env, cwd and childContext can change"},
+      {R"({"cwd": "/ok", "name": "x"})", "only env, cwd, persistent and childContext can change"},
       {R"({"cwd": "relative"})", "expected an absolute path"},
       {R"({"cwd": "/ok", "env": {"A": 1}})", "env A"},
       {R"({"cwd": "/ok", "env": {"=": "x"}})", "env name"},

@@ -99,14 +99,14 @@ TEST_CASE("attend returns how the program exited", "[wire]") {
   const support::FdLeakCheck leaks;
   Requester requester;
   requester.start();
-  requester.send(wire::Exited{0x0900, 1, 2, 3, true});
+  requester.send(wire::Exited{0x0900, 1, 2, 3, true, {}});
   CHECK(requester.outcome() == "exited 2304 timed out");
 }
 
 TEST_CASE("attend takes an exit that comes together with the start", "[wire]") {
   Requester requester;
   requester.send(wire::Started{17, 3});
-  requester.send(wire::Exited{0, 0, 0, 0, false});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "sexited 0");
 }
 
@@ -166,7 +166,7 @@ TEST_CASE("attend forwards every kind of signal to the group", "[wire]") {
   const auto forwarded = requester.next_signal();
   CHECK(forwarded.signal == signal);
   CHECK(forwarded.scope == wire::KillScope::group);
-  requester.send(wire::Exited{signal, 0, 0, 0, false});
+  requester.send(wire::Exited{signal, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited " + std::to_string(signal));
 }
 
@@ -178,7 +178,7 @@ TEST_CASE("a signal that travelled in the request is not forwarded again", "[wir
   CHECK(requester.next_signal().signal == SIGUSR2);
   requester.process().kill(SIGUSR1);
   CHECK(requester.next_signal().signal == SIGUSR1);
-  requester.send(wire::Exited{0, 0, 0, 0, false});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited 0");
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("a signal before the start is kept for the program", "[wire]") {
   requester.process().kill(SIGTERM);
   requester.start();
   CHECK(requester.next_signal().signal == SIGTERM);
-  requester.send(wire::Exited{SIGTERM, 0, 0, 0, false});
+  requester.send(wire::Exited{SIGTERM, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited 15");
 }
 
@@ -228,7 +228,7 @@ TEST_CASE("attend stops when the program stops, and both go on together", "[wire
   requester.process().kill(SIGCONT);
   CHECK(requester.next_signal().signal == SIGCONT);
   requester.send(wire::Continued{});
-  requester.send(wire::Exited{0, 0, 0, 0, false});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited 0");
 }
 
@@ -239,7 +239,15 @@ TEST_CASE("a program goes on when its requester cannot stop with it", "[wire]") 
   requester.start();
   requester.send(wire::Stopped{signal});
   CHECK(requester.next_signal().signal == SIGCONT);
-  requester.send(wire::Exited{0, 0, 0, 0, false});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
+  CHECK(requester.outcome() == "exited 0");
+}
+
+TEST_CASE("attend does not stop a second time for a stop that it has told of itself", "[wire]") {
+  Requester requester({.on_stopped = [](void*, int signal) { return signal != SIGSTOP; }});
+  requester.start();
+  requester.send(wire::Stopped{SIGSTOP});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited 0");
 }
 
@@ -247,6 +255,6 @@ TEST_CASE("attend does not stop when it is told not to mirror stops", "[wire]") 
   Requester requester({.mirror_stops = false});
   requester.start();
   requester.send(wire::Stopped{SIGSTOP});
-  requester.send(wire::Exited{0, 0, 0, 0, false});
+  requester.send(wire::Exited{0, 0, 0, 0, false, {}});
   CHECK(requester.outcome() == "exited 0");
 }

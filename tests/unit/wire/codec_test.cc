@@ -44,7 +44,8 @@ std::size_t offset_of(const std::string& bytes, const std::string& part) {
 #define EVERY_MESSAGE                                                                             \
   ExecRequest, Started, Stopped, Continued, Exited, NotStarted, RunHere, Signal, Resize, Setup,   \
       Ready, Spawn, SpawnFds, ListJobs, JobList, SignalJob, Control, ControlReply, Event, Attach, \
-      Attached, Release
+      Attached, Release, JobRefused, ShellUpdate, ShellOrder, ShellState, Queued, KeptExec,       \
+      KeepNote, PortRequest, PortGrant, RunAgain
 
 TEMPLATE_TEST_CASE("every message survives a round trip", "[wire]", EVERY_MESSAGE) {
   const auto full = support::full<TestType>();
@@ -88,12 +89,21 @@ TEST_CASE("every message type has a number of its own, which never changes", "[w
   CHECK(static_cast<int>(type_of<JobList>()) == 24);
   CHECK(static_cast<int>(type_of<SignalJob>()) == 25);
   CHECK(static_cast<int>(type_of<SpawnFds>()) == 26);
+  CHECK(static_cast<int>(type_of<JobRefused>()) == 27);
   CHECK(static_cast<int>(type_of<Control>()) == 30);
   CHECK(static_cast<int>(type_of<ControlReply>()) == 31);
   CHECK(static_cast<int>(type_of<Event>()) == 32);
+  CHECK(static_cast<int>(type_of<ShellOrder>()) == 60);
+  CHECK(static_cast<int>(type_of<ShellState>()) == 61);
+  CHECK(static_cast<int>(type_of<Queued>()) == 62);
   CHECK(static_cast<int>(type_of<Attach>()) == 40);
   CHECK(static_cast<int>(type_of<Attached>()) == 41);
   CHECK(static_cast<int>(type_of<Release>()) == 42);
+  CHECK(static_cast<int>(type_of<KeptExec>()) == 70);
+  CHECK(static_cast<int>(type_of<KeepNote>()) == 71);
+  CHECK(static_cast<int>(type_of<PortRequest>()) == 50);
+  CHECK(static_cast<int>(type_of<PortGrant>()) == 51);
+  CHECK(static_cast<int>(type_of<RunAgain>()) == 100);
 }
 
 // What is on the wire in version 1. A change here is a change of kVersion.
@@ -107,24 +117,33 @@ TEST_CASE("the bytes of version 1 are these", "[wire]") {
         "0100"
         "0100"
         "05000000");
-  CHECK(hex(encode(Exited{0x0109, 2, 3, 4, true})) ==
+  CHECK(hex(encode(Exited{0x0109, 2, 3, 4, true, {}})) ==
         "09010000"
         "0200000000000000"
         "0300000000000000"
         "0400000000000000"
-        "01");
+        "01"
+        "00"
+        "00"
+        "00000000"
+        "00000000"
+        "00000000"
+        "00000000"
+        "00000000");  // shell: engine, event, no_checkpoint, cwd, changed_env, background
   CHECK(hex(encode(NotStarted{127, 2, "no"})) ==
         "7f000000"
         "02000000"
         "02000000"
-        "6e6f");
+        "6e6f"
+        "00");
   CHECK(hex(encode(RunHere{"/a", {"B=", "C"}})) ==
         "02000000"
         "2f61"
         "02000000"
         "05000000"
         "423d00"
-        "4300");
+        "4300"
+        "00");
   CHECK(hex(encode(SignalJob{1, {15, KillScope::tree}})) ==
         "0100000000000000"
         "0f000000"
@@ -154,6 +173,11 @@ TEST_CASE("the bytes of an empty exec request are these", "[wire]") {
         "00"
         "00"
         "00"  // session leader, group leader, no_new_privs
+        "00"
+        "00000000"
+        "0000000000000000"
+        "00000000"
+        "00000000"  // subreaper, death signal, timer slack, scheduler, timers
         "00000000"
         "00000000"
         "00000000"  // uid, gid, groups
@@ -170,7 +194,16 @@ TEST_CASE("the bytes of an empty exec request are these", "[wire]") {
         "00"
         "00"  // context, env mode, stdio_only, launch
         "0000000000000000"
-        "d007000000000000");  // time limit, kill grace
+        "d007000000000000"  // time limit, kill grace
+        "00000000"
+        "00"
+        "00"  // shell: name, fail_if_busy, no_checkpoint
+        "00000000"
+        "00000000"
+        "00"        // terminal_fds, termios, foreground
+        "00"        // caught_by
+        "00000000"  // script
+        "00");      // is_service
 }
 
 TEST_CASE("a request with 2 MiB of arguments survives a round trip", "[wire]") {
@@ -211,11 +244,12 @@ TEST_CASE("an enum beyond its last value is refused", "[wire]") {
 }
 
 TEST_CASE("a bool that is neither 0 nor 1 is refused", "[wire]") {
-  std::string bytes = encode(Exited{});
+  ExecRequest request;
+  std::string bytes = encode(request);
   bytes.back() = 1;
-  CHECK(decode<Exited>(bytes)->timed_out);
+  CHECK(decode<ExecRequest>(bytes)->is_service);
   bytes.back() = 2;
-  CHECK(is_refused<Exited>(bytes));
+  CHECK(is_refused<ExecRequest>(bytes));
 }
 
 TEST_CASE("a count that lies about a list of strings is refused", "[wire]") {

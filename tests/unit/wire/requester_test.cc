@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -152,6 +153,36 @@ TEST_CASE("capture sees nice, limits, personality and affinity", "[wire]") {
   CHECK(state.affinity[0] == 1);
   CHECK(state.affinity.find_first_not_of('\0', 1) == std::string::npos);
   CHECK(state.no_new_privs);
+}
+
+TEST_CASE("capture sees attributes and timers", "[wire]") {
+  const auto plain = state_after([] {});
+  CHECK(plain.oom_score_adj != wire::ProcessState::kUnset);
+  CHECK_FALSE(plain.child_subreaper);
+  CHECK(plain.scheduler == SCHED_OTHER);
+  CHECK(plain.timers.empty());
+  const auto state = state_after([] {
+    (void)base::write_file("/proc/self/oom_score_adj", "321", 0);
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::prctl(PR_SET_PDEATHSIG, SIGUSR1);
+    ::prctl(PR_SET_TIMERSLACK, 12345);
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_BATCH, &none);
+    ::alarm(1000);
+    const itimerval profile{{5, 0}, {2000, 0}};
+    ::setitimer(ITIMER_PROF, &profile, nullptr);
+  });
+  CHECK(state.oom_score_adj == 321);
+  CHECK(state.child_subreaper);
+  CHECK(state.parent_death_signal == SIGUSR1);
+  CHECK(state.timer_slack_ns == 12345);
+  CHECK(state.scheduler == SCHED_BATCH);
+  REQUIRE(state.timers.size() == 2);
+  CHECK(state.timers[0].which == ITIMER_REAL);
+  CHECK(state.timers[0].value_us > 900'000'000);
+  CHECK(state.timers[0].interval_us == 0);
+  CHECK(state.timers[1].which == ITIMER_PROF);
+  CHECK(state.timers[1].interval_us == 5'000'000);
 }
 
 TEST_CASE("capture sees who leads a group or a session", "[wire]") {

@@ -300,6 +300,71 @@ TEST_CASE("killing the spawner from inside empties the context and leaves it usa
   CHECK(context->destroy().survivors == 0);
 }
 
+namespace {
+
+wire::ExecRequest member(const std::string& script) {
+  auto request = TestContext::shell(script);
+  request.state.group_leader = false;
+  return request;
+}
+
+/// The first line a program writes to `pipe`.
+std::string line_of(support::Pipe& pipe) {
+  std::string line;
+  for (char byte = 0; ::read(pipe.read.borrow(), &byte, 1) == 1 && byte != '\n';) line += byte;
+  return line;
+}
+
+}  // namespace
+
+TEST_CASE("programs that lead no group have each their own", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  auto pipe = support::make_pipe();
+  const std::string wait = "sleep 1000 & echo $(ps -o pgid= $$) >&3; wait";
+  auto first = context.start(member(wait), {{pipe.write.borrow(), 3}});
+  const std::string first_group = line_of(pipe);
+  auto second = context.start(member(wait), {{pipe.write.borrow(), 3}});
+  CHECK(line_of(pipe) != first_group);
+  SECTION("a signal to the group reaches all of it, and nobody else's") {
+    first.send(wire::Signal{SIGTERM});
+    first.expect<wire::Started>();
+    CHECK(first.expect<wire::Exited>().wait_status == SIGTERM);
+    // A signal has been sent when kill(2) returns, but its receiver may not have ended yet.
+    const std::string count = "until [ $(pgrep -c sleep) = 1 ]; do sleep .01; done; echo 1";
+    CHECK(context.run(TestContext::shell(count)).text == "1\n");
+  }
+  SECTION("a requester that goes takes the group along") {
+    first.disconnect();
+    second.disconnect();
+    pipe.write.reset();
+    support::await_end_of_file(pipe.read.borrow());
+  }
+}
+
+TEST_CASE("a group is used again when it is empty, and only then", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  const std::string group = context.run(member("echo $(ps -o pgid= $$)")).text;
+  CHECK(context.run(member("echo $(ps -o pgid= $$)")).text == group);
+  CHECK(context.run(member("sleep 1000 >/dev/null 2>&1 & echo $(ps -o pgid= $$)")).text == group);
+  CHECK(context.run(member("echo $(ps -o pgid= $$)")).text != group);
+  CHECK(context.run(TestContext::shell("pgrep -g " + group.substr(0, group.size() - 1))).text !=
+        "");
+}
+
+TEST_CASE("a program may signal, stop and continue its parent", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  for (const char* signal : {"HUP", "INT", "USR1", "TERM", "PIPE", "CHLD", "RTMIN", "STOP"}) {
+    CAPTURE(signal);
+    const auto sent =
+        context.run(TestContext::shell(std::string("kill -") + signal + " $PPID; echo sent"));
+    CHECK(sent.text == "sent\n");
+  }
+  CHECK(context.probe().at("ppid") == "2");
+}
+
 TEST_CASE("orphans are reaped: no zombie is left in a context", "[contexts][root]") {
   if (support::lacks_root()) return;
   TestContext context(Tier::namespaces);

@@ -1,12 +1,14 @@
 // What an init makes of a request: tests/support/probe.c tells what arrived in the program.
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -358,7 +360,67 @@ TEST_CASE("nobody gets more than its user may have by asking for it", "[contexts
   CHECK(report.at("core") == "0/0");
 }
 
-TEST_CASE("a program leads a group in the init's session, or its own session", "[contexts][root]") {
+TEST_CASE("what kept a program from starting is on its own stderr", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  auto pipe = support::make_pipe();
+  auto request = TestContext::request({"/no/such/program"});
+  auto job = context.start(request, {{pipe.write.borrow(), 2}});
+  pipe.write.reset();
+  job.expect<wire::Started>();
+  const auto told = job.expect<wire::NotStarted>();
+  CHECK(told.is_told);
+  CHECK(told.message == "/no/such/program: not found in the context");
+  CHECK(support::value_of(base::read_all(pipe.read.borrow())) == "airlock: " + told.message + "\n");
+  // Without one the requester must tell.
+  CHECK_FALSE(context.refusal_of(TestContext::request({"/no/such/program"})).is_told);
+}
+
+TEST_CASE("a program gets its requester's attributes and timers", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  const auto before = context.probe();
+  CHECK(before.at("subreaper") == "0");
+  CHECK(before.at("pdeathsig") == "0");
+  CHECK(before.at("scheduler") == "0");
+  CHECK(before.at("timer0") == "0,0");
+  auto request = TestContext::probe_request();
+  request.state.oom_score_adj = 300;
+  request.state.child_subreaper = true;
+  request.state.parent_death_signal = SIGUSR1;
+  request.state.timer_slack_ns = 12345;
+  request.state.scheduler = SCHED_BATCH;
+  request.state.timers = {{ITIMER_REAL, 1000'900'000, 0}, {ITIMER_PROF, 500'900'000, 7'000'000}};
+  const auto report = context.probe(std::move(request));
+  CHECK(report.at("oom_score_adj") == "300");
+  CHECK(report.at("subreaper") == "1");
+  CHECK(report.at("pdeathsig") == std::to_string(SIGUSR1));
+  CHECK(report.at("slack") == "12345");
+  CHECK(report.at("scheduler") == std::to_string(SCHED_BATCH));
+  CHECK(report.at("timer0") == "1000,0");
+  CHECK(report.at("timer1") == "0,0");
+  CHECK(report.at("timer2") == "500,7");
+  // None of it is the next one's.
+  const auto after = context.probe();
+  for (const char* key : {"oom_score_adj", "subreaper", "pdeathsig", "slack", "timer0"}) {
+    CAPTURE(key);
+    CHECK(after.at(key) == before.at(key));
+  }
+}
+
+TEST_CASE("a program is no less likely an OOM victim than its context, and not real-time",
+          "[contexts][root]") {
+  if (support::lacks_root()) return;
+  TestContext context(Tier::namespaces);
+  auto request = TestContext::probe_request();
+  request.state.oom_score_adj = -1000;
+  request.state.scheduler = SCHED_FIFO;
+  const auto report = context.probe(std::move(request));
+  CHECK(report.at("oom_score_adj") == context.probe().at("oom_score_adj"));
+  CHECK(report.at("scheduler") == "0");
+}
+
+TEST_CASE("a program leads a group or a session only if its requester did", "[contexts][root]") {
   if (support::lacks_root()) return;
   TestContext context(Tier::namespaces);
   const auto plain = context.probe();
@@ -371,6 +433,12 @@ TEST_CASE("a program leads a group in the init's session, or its own session", "
   const auto leader = context.probe(std::move(request));
   CHECK(leader.at("sid") == leader.at("pid"));
   CHECK(leader.at("terminal") == "no");
+  request = TestContext::probe_request();
+  request.state.group_leader = false;
+  const auto member = context.probe(std::move(request));
+  CHECK(member.at("pgrp") != member.at("pid"));
+  CHECK(member.at("pgrp") != "2");
+  CHECK(member.at("sid") == "2");
 }
 
 TEST_CASE("a terminal that is handed over becomes the program's own", "[contexts][root]") {

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "api/daemon_client.h"
+#include "api/exec_table.h"
+#include "api/guard.h"
+#include "api/problem.h"
+#include "api/tokens.h"
+
+namespace api {
+
+/// What /metrics tells. Never a name that a client chose.
+struct Counters {
+  std::map<std::pair<std::string, unsigned>, std::uint64_t> requests;  ///< by operation, status
+  std::map<std::string, std::uint64_t> execs;                          ///< by how they ended
+  std::uint64_t refused_tokens = 0;
+  std::uint64_t connections = 0;  ///< open now
+};
+
+/// Everything handlers use. One for the process; single-threaded.
+struct App {
+  boost::asio::io_context& io;
+  std::unique_ptr<DaemonClient> daemon;
+  std::unique_ptr<ExecTable> execs;
+  Tokens tokens;
+  GuardRules rules;
+  Counters counters;
+};
+
+/// What the client is told when the daemon does not do what it was asked.
+Problem problem_of(const base::Error& error);
+
+/// Answers with `problem`.
+void refuse(Exchange& exchange, const Problem& problem);
+
+}  // namespace api

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+
+#include "api/http.h"
+
+// One function per operation; routes.cc lists them.
+namespace api {
+
+struct App;
+
+// handle_system.cc
+void get_health(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_ready(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_metrics(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_info(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_contexts.cc
+void list_contexts(App& app, const std::shared_ptr<Exchange>& exchange);
+void create_context(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_context(App& app, const std::shared_ptr<Exchange>& exchange);
+void set_context(App& app, const std::shared_ptr<Exchange>& exchange);
+void destroy_context(App& app, const std::shared_ptr<Exchange>& exchange);
+void explain_route(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_route_events(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_exec.cc: running programs
+void post_exec(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_execs.cc: programs that run or have run
+void list_execs(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_exec(App& app, const std::shared_ptr<Exchange>& exchange);
+void delete_exec(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_output(App& app, const std::shared_ptr<Exchange>& exchange);
+void post_stdin(App& app, const std::shared_ptr<Exchange>& exchange);
+void post_signal(App& app, const std::shared_ptr<Exchange>& exchange);
+void post_resize(App& app, const std::shared_ptr<Exchange>& exchange);
+
+}  // namespace api

@@ -1,0 +1,81 @@
+#include "api/http.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace api {
+namespace {
+
+const std::string& value_in(const std::map<std::string, std::string>& map,
+                            const std::string& name) {
+  static const std::string kNone;
+  const auto found = map.find(name);
+  return found == map.end() ? kNone : found->second;
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::optional<std::string> decoded(std::string_view text, bool is_query) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const int high = hex_digit(text[i + 1]);
+      const int low = hex_digit(text[i + 2]);
+      if (high < 0 || low < 0 || high + low == 0) return std::nullopt;
+      result.push_back(static_cast<char>(high * 16 + low));
+      i += 2;
+    } else {
+      result.push_back(is_query && text[i] == '+' ? ' ' : text[i]);
+    }
+  }
+  return result;
+}
+
+bool read_query(std::string_view text, std::map<std::string, std::string>& query) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('&'), text.size());
+    const auto field = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto equals = std::min(field.find('='), field.size());
+    const auto name = decoded(field.substr(0, equals), true);
+    const auto value = decoded(field.substr(std::min(equals + 1, field.size())), true);
+    if (!name || !value || query.size() >= kMaxQueryFields) return false;
+    if (!name->empty()) query.emplace(*name, *value);
+  }
+  return true;
+}
+
+}  // namespace
+
+const std::string& Request::header(const std::string& name) const {
+  return value_in(headers, name);
+}
+const std::string& Request::query_value(const std::string& name) const {
+  return value_in(query, name);
+}
+const std::string& Request::param(const std::string& name) const { return value_in(params, name); }
+
+bool read_target(std::string_view target, Request& request) {
+  if (!target.starts_with('/')) return false;
+  const auto question = std::min(target.find('?'), target.size());
+  auto path = decoded(target.substr(0, question), false);
+  if (!path) return false;
+  request.path = std::move(*path);
+  return read_query(target.substr(std::min(question + 1, target.size())), request.query);
+}
+
+std::string to_text(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+Response json_response(const nlohmann::json& value, unsigned status) {
+  return {status, "application/json", to_text(value), {}};
+}
+
+}  // namespace api

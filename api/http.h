@@ -1,0 +1,89 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+// Requests and responses as the handlers know them: values, without the library that speaks HTTP.
+namespace api {
+
+struct Token;
+
+struct Request {
+  std::string method;
+  /// Percent-decoded, without the query; always starts with '/'.
+  std::string path;
+  std::map<std::string, std::string> query;
+  /// Names in lower case; of equal ones the first.
+  std::map<std::string, std::string> headers;
+  std::string body;
+  /// Values of the {names} in the route's pattern.
+  std::map<std::string, std::string> params;
+  /// Who asks; null for routes without authentication.
+  std::shared_ptr<const Token> token;
+  std::string id;
+
+  /// "" if there is none.
+  const std::string& header(const std::string& name) const;
+  const std::string& query_value(const std::string& name) const;
+  const std::string& param(const std::string& name) const;
+};
+
+struct Response {
+  unsigned status = 200;
+  std::string type = "application/json";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+/// Splits a request target into path and query and decodes both. False: not a path, a bad escape, a
+/// NUL or more than kMaxQueryFields fields.
+bool read_target(std::string_view target, Request& request);
+constexpr std::size_t kMaxQueryFields = 32;
+
+/// JSON as text; bytes that are not UTF-8 are replaced.
+std::string to_text(const nlohmann::json& value);
+
+Response json_response(const nlohmann::json& value, unsigned status = 200);
+
+/// A response's body while it is being made. Single-threaded; callbacks never come from inside a
+/// call.
+class BodyStream {
+ public:
+  BodyStream() = default;
+  BodyStream(const BodyStream&) = delete;
+  BodyStream& operator=(const BodyStream&) = delete;
+  virtual ~BodyStream() = default;
+  /// Sends `bytes`; `done` is called when the connection takes more, and never if it has gone. One
+  /// write at a time.
+  virtual void write(std::string bytes, std::function<void()> done) = 0;
+  /// Ends the body; after the last write is done.
+  virtual void end() = 0;
+};
+
+/// One request and its one answer: reply() or start(). An exchange that is dropped without either
+/// is answered by 500.
+class Exchange {
+ public:
+  explicit Exchange(Request request) : request_(std::move(request)) {}
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  virtual ~Exchange() = default;
+  const Request& request() const { return request_; }
+  Request& request() { return request_; }
+  virtual void reply(Response response) = 0;
+  /// Sends the head; the body follows, in chunks.
+  virtual std::shared_ptr<BodyStream> start(Response head) = 0;
+  /// `action` is called if the client goes away before the end of the answer.
+  virtual void on_gone(std::function<void()> action) = 0;
+
+ private:
+  Request request_;
+};
+
+}  // namespace api

@@ -1,0 +1,69 @@
+#include "api/problem.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace api {
+
+const std::vector<ProblemKind> kProblemKinds = {
+    {"invalid-request", 400, "The request is not valid"},
+    {"unauthorized", 401, "A valid bearer token is needed"},
+    {"forbidden-scope", 403, "The token does not allow this"},
+    {"forbidden-host", 403, "This host name or origin is not allowed"},
+    {"not-found", 404, "There is nothing at this address"},
+    {"context-not-found", 404, "There is no such context"},
+    {"exec-not-found", 404, "There is no such exec"},
+    {"method-not-allowed", 405, "This address does not take that method"},
+    {"not-acceptable", 406, "None of the accepted media types is available"},
+    {"request-timeout", 408, "The request did not arrive in time"},
+    {"context-exists", 409, "There is a context of this name already"},
+    {"shell-busy", 409, "The shell runs another command"},
+    {"exec-ended", 409, "The exec has ended"},
+    {"stdin-closed", 409, "The exec has no open input"},
+    {"no-terminal", 409, "The exec has no terminal"},
+    {"payload-too-large", 413, "The body is too large"},
+    {"unsupported-media-type", 415, "The body must be JSON"},
+    {"not-supported", 422, "This daemon cannot do that"},
+    {"too-many-requests", 429, "Too many requests"},
+    {"headers-too-large", 431, "The header is too large"},
+    {"internal", 500, "The server failed"},
+    {"daemon-unavailable", 503, "The daemon does not answer"},
+    {"overloaded", 503, "Too much runs already"},
+};
+
+Problem problem(const char* code, std::string detail) {
+  const auto kind =
+      std::find_if(kProblemKinds.begin(), kProblemKinds.end(),
+                   [code](const auto& each) { return std::string(each.code) == code; });
+  if (kind == kProblemKinds.end()) return {.title = "The server failed"};
+  Problem made{kind->status, kind->code, kind->title, std::move(detail), {}, false, 0};
+  made.is_retryable = kind->status == 429 || kind->status == 503 || kind->status == 408;
+  if (kind->status == 429 || kind->status == 503) made.retry_after_s = 1;
+  return made;
+}
+
+nlohmann::json to_json(const Problem& problem, const std::string& request_id) {
+  nlohmann::json body = {{"type", "https://airlock.invalid/problems/" + problem.code},
+                         {"title", problem.title},
+                         {"status", problem.status},
+                         {"code", problem.code},
+                         {"retryable", problem.is_retryable},
+                         {"requestId", request_id}};
+  if (!problem.detail.empty()) body["detail"] = problem.detail;
+  for (const auto& [pointer, detail] : problem.errors) {
+    body["errors"].push_back({{"pointer", pointer}, {"detail", detail}});
+  }
+  return body;
+}
+
+Response to_response(const Problem& problem, const std::string& request_id) {
+  Response response{
+      problem.status, "application/problem+json", to_text(to_json(problem, request_id)), {}};
+  if (problem.retry_after_s != 0) {
+    response.headers.emplace_back("Retry-After", std::to_string(problem.retry_after_s));
+  }
+  if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
+}  // namespace api

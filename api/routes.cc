@@ -1,0 +1,124 @@
+#include "api/routes.h"
+
+#include "api/app.h"
+#include "api/handlers.h"
+
+namespace api {
+
+const std::vector<Route>& routes() {
+  constexpr auto read = Scope::read;
+  constexpr auto exec = Scope::exec;
+  constexpr auto admin = Scope::admin;
+  static const std::vector<Route> table = {
+      {"GET", "/health", "health", {}, get_health},
+      {"GET", "/ready", "ready", {}, get_ready},
+      {"GET", "/metrics", "metrics", {}, get_metrics},
+      {"GET", "/api/v1/info", "info", read, get_info},
+      {"GET", "/api/v1/contexts", "listContexts", read, list_contexts},
+      {"POST", "/api/v1/contexts", "createContext", admin, create_context},
+      {"GET", "/api/v1/contexts/{context}", "getContext", read, get_context},
+      {"PATCH", "/api/v1/contexts/{context}", "setContext", admin, set_context},
+      {"DELETE", "/api/v1/contexts/{context}", "destroyContext", admin, destroy_context},
+      {"POST", "/api/v1/contexts/{context}/exec", "exec", exec, post_exec},
+      {"GET", "/api/v1/contexts/{context}/execs", "listExecs", read, list_execs},
+      {"POST", "/api/v1/contexts/{context}/route:explain", "explainRoute", read, explain_route},
+      {"GET", "/api/v1/execs/{exec}", "getExec", read, get_exec},
+      {"DELETE", "/api/v1/execs/{exec}", "forgetExec", exec, delete_exec},
+      {"GET", "/api/v1/execs/{exec}/output", "getOutput", read, get_output},
+      {"POST", "/api/v1/execs/{exec}/stdin", "writeStdin", exec, post_stdin},
+      {"POST", "/api/v1/execs/{exec}/signal", "signalExec", exec, post_signal},
+      {"POST", "/api/v1/execs/{exec}/resize", "resizeExec", exec, post_resize},
+      {"GET", "/api/v1/routes/events", "routeEvents", admin, get_route_events},
+  };
+  return table;
+}
+
+std::optional<std::map<std::string, std::string>> match(std::string_view pattern,
+                                                        std::string_view path) {
+  std::map<std::string, std::string> params;
+  while (!pattern.empty() && !path.empty()) {
+    if (pattern.front() != '{') {
+      if (pattern.front() != path.front()) return std::nullopt;
+      pattern.remove_prefix(1);
+      path.remove_prefix(1);
+      continue;
+    }
+    const auto close = pattern.find('}');
+    const auto value = path.substr(0, std::min(path.find('/'), path.size()));
+    if (value.empty()) return std::nullopt;
+    params.emplace(pattern.substr(1, close - 1), value);
+    pattern.remove_prefix(close + 1);
+    path.remove_prefix(value.size());
+  }
+  if (!pattern.empty() || !path.empty()) return std::nullopt;
+  return params;
+}
+
+const Route* find_route(const std::string& method, const std::string& path,
+                        std::map<std::string, std::string>& params,
+                        std::vector<std::string>& allowed) {
+  for (const auto& route : routes()) {
+    auto matched = match(route.pattern, path);
+    if (!matched) continue;
+    if (method == route.method || (method == "HEAD" && std::string_view(route.method) == "GET")) {
+      params = std::move(*matched);
+      return &route;
+    }
+    allowed.emplace_back(route.method);
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// The context that a request is about: named in its path, or that of the exec named there.
+std::string context_of(const App& app, const Request& request) {
+  if (const auto& context = request.param("context"); !context.empty()) return context;
+  const auto& id = request.param("exec");
+  if (id.empty()) return {};
+  const auto exec = app.execs->find(id);
+  return exec ? exec->facts().context : std::string();
+}
+
+std::optional<Problem> admit_token(App& app, Request& request, const Route* route) {
+  request.token = app.tokens.find(bearer_of(request.header("authorization")));
+  if (!request.token) {
+    ++app.counters.refused_tokens;
+    return problem("unauthorized", app.tokens.count() == 0 ? "no tokens are configured" : "");
+  }
+  if (route == nullptr) return std::nullopt;
+  if (!request.token->may(*route->scope)) {
+    return problem("forbidden-scope", "the token's scope is not enough");
+  }
+  // One that names no context concerns all of them.
+  const std::string context = context_of(app, request);
+  if (!request.token->reaches(context)) {
+    return problem("forbidden-scope", "the token is not for this context");
+  }
+  const bool concerns_all = context.empty() && request.param("exec").empty();
+  if (concerns_all && *route->scope == Scope::admin && route->handler != create_context &&
+      !request.token->reaches_all()) {
+    return problem("forbidden-scope", "the token is not for all contexts");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Problem> admit(App& app, Request& request, const Route*& route) {
+  if (auto wrong = check_origin(request, app.rules)) return wrong;
+  std::vector<std::string> allowed;
+  route = find_route(request.method, request.path, request.params, allowed);
+  // Who has no token does not learn what there is.
+  const bool is_open = route != nullptr && !route->scope;
+  if (!is_open) {
+    if (auto wrong = admit_token(app, request, route)) return wrong;
+  }
+  if (route != nullptr) return std::nullopt;
+  if (allowed.empty()) return problem("not-found");
+  std::string list;
+  for (const auto& method : allowed) list += (list.empty() ? "" : ", ") + method;
+  return problem("method-not-allowed", "it takes " + list);
+}
+
+}  // namespace api

@@ -1,0 +1,80 @@
+#include "api/server.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/write.hpp>
+
+namespace api {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+namespace {
+
+/// For who has too many connections; nothing is read from it first.
+constexpr std::string_view kTooMany =
+    "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/problem+json\r\n"
+    "Retry-After: 1\r\nConnection: close\r\nContent-Length: 57\r\n\r\n"
+    "{\"code\":\"too-many-requests\",\"status\":429,\"retryable\":true}\n";
+
+}  // namespace
+
+base::Result<std::unique_ptr<Server>> Server::listen(App& app, base::UniqueFd listener,
+                                                     ServerLimits limits) {
+  int family = 0;
+  socklen_t size = sizeof family;
+  if (::getsockopt(listener.borrow(), SOL_SOCKET, SO_DOMAIN, &family, &size) != 0) {
+    return base::os_error("use the listening socket");
+  }
+  std::unique_ptr<Server> server(new Server(app, limits));
+  error_code error;
+  server->acceptor_.assign(family == AF_INET6 ? tcp::v6() : tcp::v4(), listener.release(), error);
+  if (error) return base::failure("use the listening socket", error.value());
+  server->accept();
+  return server;
+}
+
+Server::Server(App& app, ServerLimits limits)
+    : app_(app), limits_(limits), acceptor_(app.io), pause_(app.io) {}
+
+void Server::accept() {
+  acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+    if (error == boost::asio::error::operation_aborted) return;
+    if (!error) {
+      take(std::move(socket));
+      return accept();
+    }
+    // Descriptors have run out, say. Connections wait in the backlog meanwhile.
+    pause_.expires_after(std::chrono::milliseconds(50));
+    pause_.async_wait([this](error_code stopped) {
+      if (!stopped) accept();
+    });
+  });
+}
+
+void Server::take(tcp::socket socket) {
+  error_code error;
+  const auto peer = socket.remote_endpoint(error);
+  if (error) return;
+  const std::string address = peer.address().to_string();
+  auto& count = connections_[address];
+  if (app_.counters.connections >= limits_.connections ||
+      count >= limits_.connections_per_address) {
+    if (count == 0) connections_.erase(address);
+    socket.non_blocking(true, error);
+    socket.write_some(boost::asio::buffer(kTooMany), error);
+    return;
+  }
+  ++count;
+  ++app_.counters.connections;
+  socket.set_option(tcp::no_delay(true), error);
+  serve_connection(*this, std::move(socket), address);
+}
+
+void Server::forget(const std::string& address) {
+  --app_.counters.connections;
+  const auto found = connections_.find(address);
+  if (found != connections_.end() && --found->second == 0) connections_.erase(found);
+}
+
+}  // namespace api

@@ -1,0 +1,151 @@
+#include "contexts/farm.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "base/file.h"
+#include "wire/stub_folder.h"
+
+namespace contexts {
+
+using base::Result;
+
+namespace {
+
+constexpr const char* kStub = "airlock-stub";
+/// Stands for files that cannot be executed, so that trying says EACCES.
+constexpr const char* kBlank = "blank";
+
+struct CloseFolder {
+  void operator()(DIR* folder) const { ::closedir(folder); }
+};
+using Folder = std::unique_ptr<DIR, CloseFolder>;
+
+Folder list(int folder) {
+  base::UniqueFd own(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!own) return nullptr;
+  return Folder(::fdopendir(own.release()));
+}
+
+bool is_entry(const dirent& entry) {
+  const std::string_view name = entry.d_name;
+  return name != "." && name != "..";
+}
+
+Result<std::string> stamped(const std::string& stub, const std::string& airlock_folder) {
+  auto bytes = base::read_file(stub);
+  if (!bytes) return bytes;
+  const auto at =
+      bytes->find(std::string_view(wire::kStubFolderMark, sizeof wire::kStubFolderMark));
+  if (at == std::string::npos) return base::failure(stub, ENOEXEC, "no stub of this version");
+  if (airlock_folder.size() >= wire::kMaxStubFolder) {
+    return base::failure(airlock_folder, ENAMETOOLONG);
+  }
+  bytes->replace(at + sizeof wire::kStubFolderMark, airlock_folder.size(), airlock_folder);
+  return bytes;
+}
+
+Result<void> write_at(int folder, const char* name, const std::string& bytes, mode_t mode) {
+  const base::UniqueFd file(::openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!file) return base::os_error("create " + std::string(name) + " in the shim farm");
+  if (::fchmod(file.borrow(), mode) != 0) return base::os_error("chmod in the shim farm");
+  return base::write_all(file.borrow(), bytes);
+}
+
+}  // namespace
+
+Result<Farm> Farm::create(base::UniqueFd root, const std::string& stub,
+                          const std::string& airlock_folder) {
+  auto bytes = stamped(stub, airlock_folder);
+  if (!bytes) return tl::unexpected<base::Error>(bytes.error());
+  Farm farm(std::move(root));
+  auto written = write_at(farm.root_.borrow(), kStub, *bytes, 0755);
+  if (written) written = write_at(farm.root_.borrow(), kBlank, "", 0644);
+  if (!written) return tl::unexpected<base::Error>(written.error());
+  return farm;
+}
+
+std::string Farm::stub_path() const {
+  return "/proc/self/fd/" + std::to_string(root_.borrow()) + "/" + kStub;
+}
+
+Result<std::string> Farm::cover(const std::string& folder) {
+  if (const auto found = covered_.find(folder); found != covered_.end()) return found->second;
+  const std::string shims = std::to_string(covered_.size());
+  if (::mkdirat(root_.borrow(), shims.c_str(), 0755) != 0) {
+    return base::os_error("cover " + folder);
+  }
+  if (::fchmodat(root_.borrow(), shims.c_str(), 0755, 0) != 0) {
+    return base::os_error("cover " + folder);
+  }
+  covered_.emplace(folder, shims);
+  refresh(folder);
+  return shims;
+}
+
+void Farm::refresh(const std::string& folder) {
+  const auto found = covered_.find(folder);
+  if (found == covered_.end()) return;
+  const auto shims = base::UniqueFd(
+      ::openat(root_.borrow(), found->second.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto real = base::open_file(folder, O_RDONLY | O_DIRECTORY);
+  if (!shims) return;
+  const Folder old = list(shims.borrow());
+  while (const dirent* entry = old ? ::readdir(old.get()) : nullptr) {
+    struct stat info {};
+    const bool is_gone =
+        !real || ::fstatat(real->borrow(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0;
+    if (is_entry(*entry) && is_gone) ::unlinkat(shims.borrow(), entry->d_name, 0);
+  }
+  if (!real) return;
+  const Folder now = list(real->borrow());
+  while (const dirent* entry = now ? ::readdir(now.get()) : nullptr) {
+    if (is_entry(*entry)) link_one(real->borrow(), shims.borrow(), folder, entry->d_name);
+  }
+}
+
+void Farm::refresh(const std::string& folder, const std::string& name) {
+  const auto found = covered_.find(folder);
+  if (found == covered_.end()) return;
+  const auto shims = base::UniqueFd(
+      ::openat(root_.borrow(), found->second.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto real = base::open_file(folder, O_RDONLY | O_DIRECTORY);
+  if (shims && real) link_one(real->borrow(), shims.borrow(), folder, name.c_str());
+}
+
+void Farm::keep_link(const std::string& folder, const std::string& name) {
+  if (kept_links_.insert(folder + "/" + name).second) refresh(folder, name);
+}
+
+// What is there already and right stays: a name that goes and comes again is missed by whoever
+// searches PATH in between.
+void Farm::link_one(int real, int shims, const std::string& folder, const char* name) {
+  struct stat info {};
+  struct stat shim {};
+  struct stat wanted {};
+  const bool is_there = ::fstatat(real, name, &info, 0) == 0;
+  if (!is_there || !S_ISREG(info.st_mode)) {
+    ::unlinkat(shims, name, 0);
+    return;
+  }
+  if (kept_links_.contains(folder + "/" + name)) {
+    const auto target = base::read_link(folder + "/" + name);
+    ::unlinkat(shims, name, 0);
+    if (target) (void)::symlinkat(target->c_str(), shims, name);
+    return;
+  }
+  const char* kind = (info.st_mode & 0111) != 0 ? kStub : kBlank;
+  if (::linkat(root_.borrow(), kind, shims, name, 0) == 0 || errno != EEXIST) return;
+  if (::fstatat(shims, name, &shim, AT_SYMLINK_NOFOLLOW) == 0 &&
+      ::fstatat(root_.borrow(), kind, &wanted, 0) == 0 && shim.st_ino == wanted.st_ino) {
+    return;
+  }
+  ::unlinkat(shims, name, 0);
+  (void)::linkat(root_.borrow(), kind, shims, name, 0);
+}
+
+}  // namespace contexts

@@ -1,0 +1,259 @@
+// The shell of a host, and the command that runs in it.
+
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "contexts/init/jobs.h"
+#include "contexts/shell/answers.h"
+#include "contexts/shell/bash.h"
+#include "contexts/shell/host.h"
+#include "contexts/shell/plain.h"
+#include "contexts/shell/processes.h"
+
+namespace contexts::shell {
+
+using init::now_ms;
+using wire::ShellEngine;
+
+namespace {
+
+/// How long a fresh bash may take to be ready, and a copy to take over.
+constexpr std::uint64_t kShellPatienceMs = 10'000;
+
+}  // namespace
+
+void Host::start_next() {
+  if (queue_.empty() || queue_.front()->is_running) return;
+  if (!engine_) return start_shell();
+  if (!is_ready_) return;
+  Command& command = *queue_.front();
+  told_ = std::exchange(pending_, {});
+  CommandText text = told_.text();
+  text.scoped = command.request.env;
+  text.scoped_folder = command.request.cwd;
+  text.command = std::string(command.request.argv.views().front());
+  text.wants_checkpoint = !command.request.policy.shell.no_checkpoint;
+  command.started_ms = now_ms();
+  command.started_ticks = ticks_now();
+  command.shell = engine_->pid();
+  command.is_running = true;
+  const auto limit = command.request.policy.time_limit_ms;
+  if (limit != 0) command.deadline_ms = command.started_ms + limit;
+  // Before the command can kill this process: "not started" would be a lie then.
+  tell(command, wire::Started{command.job, command.shell});
+  auto sent = engine_->send(text, command.standard);
+  command.standard.clear();
+  if (sent) return;
+  refuse(command, sent.error().code, sent.error().message());
+  end_shell();
+  finish_front();
+}
+
+void Host::start_shell() {
+  pending_ = {};  // it starts with all of that
+  if (kind_ == ShellEngine::command) {
+    engine_ = std::make_unique<PlainShell>(env_, folder_);
+  } else {
+    wire::StringList env;
+    for (const auto& entry : env_) env.add(entry);
+    auto started = Bash::start(options_.bash, options_.loadable, env, folder_);
+    if (!started) {
+      refuse(*queue_.front(), started.error().code, started.error().message());
+      return finish_front();
+    }
+    engine_ = std::move(*started);
+  }
+  is_ready_ = false;
+  ready_deadline_ms_ = now_ms() + kShellPatienceMs;
+  watch(engine_->socket(), kShellTag);
+}
+
+void Host::take_reports() {
+  while (engine_) {
+    auto report = engine_->receive();
+    if (!report && report.error().code == ECONNRESET) {
+      // The shell is about to end, or has closed descriptors it did not know.
+      if (!shell_status_) silence_deadline_ms_ = now_ms() + kNoticeMs;
+      return;
+    }
+    if (!report) continue;  // user code holds a copy of the socket: what it says is ignored
+    if (!*report) return;
+    take_report(**report);
+  }
+}
+
+void Host::take_report(const Report& report) {
+  if (report.head.kind == kShellReady) {
+    is_ready_ = has_worked_ = true;
+    ready_deadline_ms_ = 0;
+    return start_next();
+  }
+  Command* command = running();
+  if (command == nullptr) return;
+  switch (report.head.kind) {
+    case kShellStarted:
+      return command_started(*command, report);
+    case kShellDone:
+      return command_done(*command, report);
+    case kShellTakeover:
+      return taken_over(*command, report.head.pid);
+    case kShellRefused:
+      return command_refused(*command, report);
+    default:
+      return;
+  }
+}
+
+void Host::command_started(Command& command, const Report& report) {
+  command.checkpoint = report.head.checkpoint_pid;
+  command.no_checkpoint = static_cast<ShellNoCheckpoint>(report.head.no_checkpoint);
+}
+
+void Host::command_done(Command& command, const Report& report) {
+  wire::Exited exited = ended(command, wait_status_of(command, report.head.status));
+  exited.user_us = report.head.user_us;
+  exited.system_us = report.head.system_us;
+  exited.max_rss_kib = report.head.max_rss_kib;
+  exited.shell.cwd = last_folder_ = report.folder;
+  exited.shell.changed_env = report.changed_names;
+  for (const int pid : report.background) {
+    const auto known = std::find(background_.begin(), background_.end(), pid);
+    if (known == background_.end()) {
+      exited.shell.background.push_back(static_cast<std::uint32_t>(pid));
+    }
+  }
+  background_ = report.background;
+  tell(command, exited);
+  finish_front();
+}
+
+/// What the context has set and the shell has not taken stays pending, so that no command ever runs
+/// in another folder than it should.
+void Host::command_refused(Command& command, const Report& report) {
+  const bool is_own = report.head.is_scoped_folder != 0;
+  refuse(command, report.head.error,
+         (is_own ? "working directory " : "the context's working directory ") +
+             (is_own ? command.request.cwd : told_.folder()) + ": " +
+             std::strerror(report.head.error));
+  pending_.add_older(told_);
+  finish_front();
+}
+
+wire::Exited Host::ended(const Command& command, int wait_status) const {
+  wire::Exited exited;
+  exited.wait_status = wait_status;
+  exited.timed_out = command.timed_out;
+  exited.shell.engine = engine_ ? engine_->kind() : ShellEngine::none;
+  exited.shell.no_checkpoint = explain(command.no_checkpoint);
+  return exited;
+}
+
+// ---- the end of a shell ----
+
+/// Of children; and of who ends this job, with all that is in it.
+void Host::take_signals() {
+  signalfd_siginfo info;
+  bool is_to_end = false;
+  while (::read(signals_.borrow(), &info, sizeof info) == sizeof info) {
+    is_to_end |= info.ssi_signo == SIGTERM;
+  }
+  wire::ShellState state;
+  if (is_to_end) return reset(state);
+  reap_all();
+  if (shell_status_ && engine_) shell_ended();
+}
+
+void Host::reap_all() {
+  for (;;) {
+    int status = 0;
+    const int pid = ::waitpid(-1, &status, WNOHANG);
+    if (pid <= 0) return;
+    if (engine_ && pid == engine_->pid()) {
+      shell_status_ = status;
+      engine_->has_ended();
+    }
+    Command* command = running();
+    if (command != nullptr && pid == command->checkpoint) command->checkpoint = 0;
+  }
+}
+
+/// The shell is dead; a copy says so itself and has a moment for that.
+void Host::shell_ended() {
+  Command* command = running();
+  if (command != nullptr && engine_->ends_with_command()) return command_ended(*command);
+  const bool may_recover = command != nullptr && command->checkpoint != 0;
+  if (may_recover && takeover_deadline_ms_ == 0) {
+    takeover_deadline_ms_ = now_ms() + kShellPatienceMs;
+    return;
+  }
+  if (may_recover && now_ms() < takeover_deadline_ms_) return;
+  if (command == nullptr) return shell_did_not_start();
+  wire::Exited exited = ended(*command, shell_status_.value_or(SIGKILL));
+  exited.shell.event = wire::ShellEvent::lost;
+  forget_shell();
+  tell(*command, exited);
+  finish_front();
+}
+
+void Host::command_ended(Command& command) {
+  wire::Exited exited = ended(command, *std::exchange(shell_status_, {}));
+  exited.shell.cwd = last_folder_ = engine_->folder();
+  const auto refusal = engine_->refusal();
+  refusal ? tell(command, *refusal) : tell(command, exited);
+  finish_front();
+}
+
+/// Or was killed between two commands.
+void Host::shell_did_not_start() {
+  const bool was_ready = is_ready_;
+  forget_shell();
+  if (was_ready) return start_next();
+  if (!has_worked_ && kind_ == ShellEngine::builtin) {
+    kind_ = ShellEngine::command;
+    return start_next();
+  }
+  if (queue_.empty()) return;
+  refuse(*queue_.front(), EIO, "bash did not start, although it has before");
+  finish_front();
+}
+
+void Host::taken_over(Command& command, int pid) {
+  if (pid != command.checkpoint) return;
+  int status = 0;
+  if (!shell_status_ && ::waitpid(engine_->pid(), &status, 0) > 0) shell_status_ = status;
+  wire::Exited exited = ended(command, shell_status_.value_or(SIGKILL));
+  exited.shell.event = wire::ShellEvent::recovered;
+  engine_->taken_over_by(pid);
+  background_.clear();
+  shell_status_.reset();
+  takeover_deadline_ms_ = 0;
+  tell(command, exited);
+  finish_front();
+}
+
+void Host::end_shell() {
+  if (engine_) engine_->kill();
+}
+
+void Host::forget_shell() {
+  engine_.reset();
+  is_ready_ = false;
+  background_.clear();
+  last_folder_.clear();
+  shell_status_.reset();
+  takeover_deadline_ms_ = 0;
+  ready_deadline_ms_ = 0;
+  silence_deadline_ms_ = 0;
+}
+
+void Host::finish_front() {
+  queue_.pop_front();
+  start_next();
+}
+
+}  // namespace contexts::shell

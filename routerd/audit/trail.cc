@@ -1,0 +1,138 @@
+#include "routerd/audit/trail.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "routerd/spec_json.h"
+#include "routerd/version.h"
+
+namespace routerd::audit {
+
+using json = nlohmann::json;
+
+namespace {
+
+/// As many jobs as contexts can have running, and some whose end nobody will tell.
+constexpr std::size_t kMaxOpenJobs = 65'536;
+
+std::int64_t milliseconds_since(std::chrono::steady_clock::time_point start) {
+  using namespace std::chrono;
+  return duration_cast<milliseconds>(steady_clock::now() - start).count();
+}
+
+json status_of(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return {{"signal", WTERMSIG(wait_status)}};
+  return {{"exit", WEXITSTATUS(wait_status)}};
+}
+
+std::vector<std::string> names_of(const contexts::Environment& env) {
+  std::vector<std::string> names;
+  for (const auto& entry : env) names.push_back(entry.substr(0, entry.find('=')));
+  return names;
+}
+
+}  // namespace
+
+void Trail::daemon_started(std::string_view tier) {
+  log_->add("daemon.started", {{"version", kVersionString}, {"pid", ::getpid()}, {"tier", tier}});
+}
+
+void Trail::daemon_stopped() { log_->add("daemon.stopped", {{"pid", ::getpid()}}); }
+
+void Trail::context_created(const contexts::Context& context) {
+  json record = to_json(context.spec());
+  record["context"] = record["name"];
+  record.erase("name");
+  record["tier"] = contexts::name_of(context.tier());
+  record["lacks"] = context.lacks();
+  json limits = json::object();
+  for (const auto& limit : context.kept_limits()) limits[limit.name] = limit.value;
+  record["limits"] = std::move(limits);
+  log_->add("context.created", std::move(record));
+}
+
+void Trail::context_changed(const contexts::ContextSpec& before,
+                            const contexts::ContextSpec& after) {
+  json record = {{"context", after.name}};
+  if (before.env.pinned != after.env.pinned) record["envNames"] = names_of(after.env.pinned);
+  if (before.cwd != after.cwd) record["cwd"] = after.cwd;
+  if (before.child_context != after.child_context) record["childContext"] = after.child_context;
+  log_->add("context.changed", std::move(record));
+}
+
+void Trail::context_ending(const contexts::Context& context) {
+  look_at_limits(context);
+  for (auto job = open_jobs_.begin(); job != open_jobs_.end();) {
+    if (job->second.context != context.name()) {
+      ++job;
+      continue;
+    }
+    log_->add("exec.ended", {{"job", job->first},
+                             {"context", context.name()},
+                             {"status", {{"lost", "its context was destroyed"}}},
+                             {"durationMs", milliseconds_since(job->second.started)}});
+    job = open_jobs_.erase(job);
+  }
+  std::erase_if(hits_, [&](const auto& hit) { return hit.first.first == context.name(); });
+}
+
+void Trail::context_destroyed(const std::string& name, int survivors) {
+  log_->add("context.destroyed", {{"context", name}, {"survivors", survivors}});
+}
+
+void Trail::client_refused(pid_t pid, unsigned uid, std::string_view reason) {
+  log_->add("client.refused", {{"pid", pid}, {"uid", uid}, {"reason", reason}});
+}
+
+void Trail::exec_decided(const RouteRecord& route) {
+  json record = {{"job", route.job},
+                 {"pid", route.pid},
+                 {"uid", route.uid},
+                 {"from", route.from},
+                 {"to", route.to},
+                 {"program", route.program},
+                 {"outcome", route.outcome},
+                 {"rule", route.rule},
+                 {"reason", route.reason},
+                 {"argc", route.argc},
+                 {"latencyUs", route.latency_us}};
+  if (log_->options().with_argv) record["argv"] = route.argv;
+  if (!route.blocked_env.empty()) record["blockedEnv"] = route.blocked_env;
+  if (!route.refused_fds.empty()) record["refusedFds"] = route.refused_fds;
+  log_->add("exec", std::move(record));
+  if (route.outcome == "failed") open_jobs_.erase(route.job);
+  if (route.outcome != "run_in") return;
+  if (open_jobs_.size() >= kMaxOpenJobs) open_jobs_.erase(open_jobs_.begin());
+  open_jobs_[route.job] = {route.to, Clock::now()};
+}
+
+void Trail::job_ended(const std::string& context, const wire::JobEnded& end) {
+  json record = {{"job", end.job},
+                 {"context", context},
+                 {"userUs", end.user_us},
+                 {"systemUs", end.system_us},
+                 {"timedOut", end.timed_out},
+                 {"maxRssKib", end.max_rss_kib}};
+  record["status"] = status_of(end.wait_status);
+  const auto job = open_jobs_.find(end.job);
+  if (job != open_jobs_.end()) {
+    record["durationMs"] = milliseconds_since(job->second.started);
+    open_jobs_.erase(job);
+  }
+  log_->add("exec.ended", std::move(record));
+}
+
+void Trail::look_at_limits(const contexts::Context& context) {
+  for (const auto& limit : context.kept_limits()) {
+    const auto hits = context.limit_hits(limit.name);
+    auto& known = hits_[{context.name(), limit.name}];
+    if (hits == known) continue;
+    log_->add("limit.hit", {{"context", context.name()},
+                            {"limit", limit.name},
+                            {"value", limit.value},
+                            {"times", hits - known}});
+    known = hits;
+  }
+}
+
+}  // namespace routerd::audit

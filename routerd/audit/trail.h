@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "contexts/context.h"
+#include "routerd/audit/audit_log.h"
+#include "routerd/route_log.h"
+#include "wire/message.h"
+
+namespace routerd::audit {
+
+/// What happens in the daemon, as records of the audit log. docs/SECURITY.md lists them.
+class Trail {
+ public:
+  explicit Trail(std::unique_ptr<AuditLog> log) : log_(std::move(log)) {}
+
+  void daemon_started(std::string_view tier);
+  void daemon_stopped();
+  void context_created(const contexts::Context& context);
+  void context_changed(const contexts::ContextSpec& before, const contexts::ContextSpec& after);
+  /// Before it is destroyed; jobs of it that have not ended have none.
+  void context_ending(const contexts::Context& context);
+  void context_destroyed(const std::string& name, int survivors);
+  void client_refused(pid_t pid, unsigned uid, std::string_view reason);
+  void exec_decided(const RouteRecord& record);
+  void job_ended(const std::string& context, const wire::JobEnded& end);
+  /// Records limits that were hit since the last time.
+  void look_at_limits(const contexts::Context& context);
+
+  const AuditLog& log() const { return *log_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct OpenJob {
+    std::string context;
+    Clock::time_point started;
+  };
+
+  std::unique_ptr<AuditLog> log_;
+  std::map<std::uint64_t, OpenJob> open_jobs_;
+  /// By context and limit.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> hits_;
+};
+
+}  // namespace routerd::audit

@@ -1,0 +1,91 @@
+#include "routerd/farm_keeper.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <cstring>
+
+namespace routerd {
+namespace {
+
+constexpr unsigned kChanges = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
+                              IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+}  // namespace
+
+base::Result<std::unique_ptr<FarmKeeper>> FarmKeeper::create(boost::asio::io_context& io,
+                                                             contexts::Farm farm) {
+  const int inotify = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+  if (inotify < 0) return base::os_error("watch the covered folders");
+  return std::unique_ptr<FarmKeeper>(new FarmKeeper(io, std::move(farm), inotify));
+}
+
+FarmKeeper::FarmKeeper(boost::asio::io_context& io, contexts::Farm farm, int inotify)
+    : farm_(std::move(farm)), inotify_(io, inotify) {
+  wait();
+}
+
+bool FarmKeeper::is_watched(const std::string& folder) const {
+  return std::any_of(watched_.begin(), watched_.end(),
+                     [&folder](const auto& watched) { return watched.second == folder; });
+}
+
+void FarmKeeper::watch(const std::string& folder) {
+  const int number = ::inotify_add_watch(inotify_.native_handle(), folder.c_str(), kChanges);
+  if (number < 0) {
+    spdlog::warn("{} cannot be watched for new programs: {}", folder, std::strerror(errno));
+  } else {
+    watched_[number] = folder;
+  }
+}
+
+// Watched before it is read: what comes in between is seen twice rather than never.
+base::Result<std::string> FarmKeeper::cover(const std::string& folder) {
+  const bool was_watched = is_watched(folder);
+  const bool was_covered = farm_.covered().contains(folder);
+  if (!was_watched) watch(folder);
+  auto covered = farm_.cover(folder);
+  if (was_covered && !was_watched) farm_.refresh(folder);
+  return covered;
+}
+
+void FarmKeeper::wait() {
+  inotify_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                      [this](boost::system::error_code error) {
+                        if (error) return;  // cancelled: this object may be gone
+                        take_events();
+                        wait();
+                      });
+}
+
+void FarmKeeper::take_events() {
+  alignas(inotify_event) char block[16 << 10];
+  ssize_t length = 0;
+  while ((length = ::read(inotify_.native_handle(), block, sizeof block)) > 0) {
+    for (const char* at = block; at < block + length;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      take(event->wd, event->mask, event->len > 0 ? event->name : "");
+      at += sizeof *event + event->len;
+    }
+  }
+}
+
+void FarmKeeper::take(int number, unsigned mask, const std::string& name) {
+  if ((mask & IN_Q_OVERFLOW) != 0) {
+    for (const auto& [folder, shims] : farm_.covered()) farm_.refresh(folder);
+    return;
+  }
+  const auto found = watched_.find(number);
+  if (found == watched_.end()) return;
+  if (!name.empty()) return farm_.refresh(found->second, name);
+  farm_.refresh(found->second);
+  // Another folder of this name will be watched at the next launch.
+  if ((mask & (IN_MOVE_SELF | IN_DELETE_SELF)) == 0) return;
+  ::inotify_rm_watch(inotify_.native_handle(), number);
+  watched_.erase(found);
+}
+
+}  // namespace routerd

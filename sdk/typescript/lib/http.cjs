@@ -1,0 +1,70 @@
+'use strict';
+
+const { UnreachableError, errorOf } = require('./errors.cjs');
+
+/** Requests with a token, and streams of JSON lines. */
+class Http {
+  constructor(url, token) {
+    this.url = url.replace(/\/+$/, '');
+    this.token = token;
+  }
+
+  async send(method, path, { json, body, accept = 'application/json', headers = {}, signal } = {}) {
+    const sent = { Accept: accept, ...headers };
+    if (this.token) sent.Authorization = `Bearer ${this.token}`;
+    if (json !== undefined) sent['Content-Type'] = 'application/json';
+    let response;
+    try {
+      response = await fetch(this.url + path, {
+        method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, signal,
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new UnreachableError(`${method} ${path}: ${error.cause?.message ?? error.message}`, error);
+    }
+    if (!response.ok) throw errorOf(await problemOf(response));
+    return response;
+  }
+
+  async json(method, path, options) {
+    let response;
+    try {
+      response = await this.send(method, path, options);
+      return response.status === 204 ? undefined : await response.json();
+    } catch (error) {
+      // The connection broke in the middle of an answer.
+      if (error.code !== undefined || options?.signal?.aborted) throw error;
+      throw new UnreachableError(`${method} ${path}: ${error.message}`, error);
+    }
+  }
+
+  /** The objects of a stream, until it ends for whatever reason. Leaving the loop closes it. */
+  async *lines(method, path, options) {
+    const response = await this.send(method, path, { ...options, accept: 'application/x-ndjson' });
+    const reader = response.body.getReader();
+    const decoder = new TextDecoder();
+    let rest = '';
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        const lines = (rest + decoder.decode(value, { stream: true })).split('\n');
+        rest = lines.pop();
+        for (const line of lines) if (line) yield JSON.parse(line);
+      }
+    } finally {
+      await reader.cancel().catch(() => {});
+    }
+  }
+}
+
+async function problemOf(response) {
+  const text = await response.text().catch(() => '');
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { status: response.status, code: 'internal', title: `HTTP ${response.status}` };
+  }
+}
+
+module.exports = { Http };

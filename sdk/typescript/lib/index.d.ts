@@ -1,0 +1,188 @@
+export interface ConnectOptions {
+  /** Default: AIRLOCK_URL, or http://127.0.0.1:8080. */
+  url?: string;
+  /** Default: AIRLOCK_TOKEN. */
+  token?: string;
+  signal?: AbortSignal;
+}
+
+/** Rejects with AuthError or UnreachableError if the API cannot be used. */
+export function connect(options?: ConnectOptions): Promise<Sandbox>;
+
+/** `text` as one word of a POSIX shell. */
+export function quote(text: string): string;
+
+export interface ContextSpec {
+  name: string;
+  env?: Record<string, string>;
+  cwd?: string;
+  /** Where the children of its programs run; may be a context that comes later. */
+  childContext?: string | null;
+  routeChild?: boolean | 'auto' | 'always' | 'never';
+  enforce?: 'auto' | 'preload' | 'farm' | 'binfmt' | 'ptrace';
+  isolation?: 'secure' | 'strict' | 'none';
+  user?: string;
+  share?: string[];
+  hide?: string[];
+  /** Command strings run in the context's shell, which keeps its state. Default true. */
+  persistent?: boolean;
+  ifExists?: 'error' | 'reuse';
+  signal?: AbortSignal;
+}
+
+export interface ContextDescription {
+  name: string;
+  cwd: string;
+  childContext: string;
+  routeChild: string;
+  isolation: string;
+  envNames: string[];
+  user: string;
+  tier: string;
+  lacks: string[];
+  integrity: string;
+}
+
+export interface ExecOptions {
+  env?: Record<string, string>;
+  cwd?: string;
+  /** Milliseconds; the same as timeoutMs. */
+  timeout?: number;
+  timeoutMs?: number;
+  graceMs?: number;
+  yieldMs?: number;
+  /** A persistent shell by name, or false for a new one. */
+  shell?: string | false;
+  onBusy?: 'queue' | 'fail';
+  stdin?: { text: string } | { base64: string } | 'open';
+  output?: { maxBytes?: number; encoding?: 'auto' | 'utf-8' | 'base64' };
+  onDisconnect?: 'kill' | 'detach';
+  slowReader?: 'block' | 'skip';
+  signal?: AbortSignal;
+}
+
+export type Status = 'exited' | 'signaled' | 'timed_out' | 'running' | 'failed' | 'lost';
+
+/** How a program ended. A failing one is a result, not an exception. */
+export class ExecResult {
+  id: string;
+  context: string;
+  status: Status;
+  success: boolean;
+  /** Null while it runs, or if a signal ended it. */
+  exitCode: number | null;
+  signal: string | null;
+  /** As shells tell it: 128 + the signal's number. */
+  exitStatus: number | null;
+  timedOut: boolean;
+  stdout: string;
+  stderr: string;
+  stdoutEncoding: 'utf-8' | 'base64';
+  stderrEncoding: 'utf-8' | 'base64';
+  stdoutBytes: number;
+  stderrBytes: number;
+  stdoutTruncated: boolean;
+  stderrTruncated: boolean;
+  durationMs: number;
+  startedAt: string;
+  endedAt: string | null;
+  pid: number | null;
+  cursor: string;
+  usage?: { userMs: number; systemMs: number; maxRssBytes: number };
+  error?: { code: string; errno: string | null; message: string };
+  /** Of a command in a persistent shell. */
+  cwd?: string | null;
+  envChanged?: string[];
+  background?: { pid: number }[];
+  shellEvent?: 'recovered' | 'lost' | null;
+  /** This result, if the program ended with 0; else throws ExecError. */
+  assertOk(): this;
+}
+
+export type ExecEvent =
+  | { type: 'start'; id: string; pid: number; cursor: string }
+  | { type: 'stdout' | 'stderr'; text?: string; base64?: string; bytes: Uint8Array; cursor: string }
+  | { type: 'notice'; reason: string; cursor?: string }
+  | { type: 'exit'; result: ExecResult; cursor: string };
+
+export class Sandbox {
+  createContext(spec: ContextSpec): Promise<Context>;
+  getContext(name: string, options?: { persistent?: boolean; signal?: AbortSignal }): Promise<Context>;
+  listContexts(options?: { signal?: AbortSignal }): Promise<ContextDescription[]>;
+  /** Runs in the context `user`. */
+  exec(command: string | string[], options?: ExecOptions): Promise<ExecResult>;
+  exec(command: TemplateStringsArray, ...values: unknown[]): Promise<ExecResult>;
+  getProcess(id: string): Promise<Process>;
+  routeEvents(options?: { from?: string; to?: string; signal?: AbortSignal }): AsyncGenerator<Record<string, unknown>>;
+  health(options?: { signal?: AbortSignal }): Promise<Record<string, unknown>>;
+  info(options?: { signal?: AbortSignal }): Promise<Record<string, unknown>>;
+}
+
+export class Context {
+  readonly name: string;
+  persistent: boolean;
+  /** A string is for the context's shell, a list runs as it is; values of a tag are quoted. */
+  exec(command: string | string[], options?: ExecOptions): Promise<ExecResult>;
+  exec(command: TemplateStringsArray, ...values: unknown[]): Promise<ExecResult>;
+  /** Ends with 'exit', or throws. Leaving the loop ends the program. */
+  execStream(command: string | string[], options?: ExecOptions): AsyncGenerator<ExecEvent>;
+  spawn(command: string | string[], options?: ExecOptions & { tty?: { cols: number; rows: number } }): Promise<Process>;
+  terminal(options?: ExecOptions & { cols?: number; rows?: number; command?: string | string[] }): Promise<Process>;
+  shell(name: string): Shell;
+  processes(): Promise<Process[]>;
+  cd(folder: string): Promise<void>;
+  pwd(): Promise<string>;
+  /** Null removes a variable. */
+  setEnv(env: Record<string, string | null>): Promise<void>;
+  /** What a program of this context sees. */
+  getEnv(): Promise<Record<string, string>>;
+  setChildContext(childContext: string): Promise<ContextDescription>;
+  explainRoute(argv: string[]): Promise<{ outcome: string; to: string; rule: string; reason: string }>;
+  describe(): Promise<ContextDescription>;
+  destroy(): Promise<{ survivors: number }>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export class Shell {
+  readonly context: Context;
+  readonly name: string;
+  exec(command: string, options?: ExecOptions): Promise<ExecResult>;
+  execStream(command: string, options?: ExecOptions): AsyncGenerator<ExecEvent>;
+}
+
+export class Process {
+  readonly id: string;
+  readonly pid: number | null;
+  readonly stdin: { write(data: string | Uint8Array): Promise<unknown>; close(): Promise<unknown> };
+  status(options?: { signal?: AbortSignal }): Promise<ExecResult>;
+  wait(options?: { signal?: AbortSignal }): Promise<ExecResult>;
+  output(options?: { signal?: AbortSignal }): Promise<ExecResult>;
+  logs(options?: { since?: string; signal?: AbortSignal }): AsyncGenerator<ExecEvent>;
+  kill(signal?: string | number, options?: { scope?: 'group' | 'leader' }): Promise<void>;
+  resize(cols: number, rows: number): Promise<void>;
+}
+
+export class AirlockError extends Error {
+  /** Stable: docs/API.md lists them. */
+  code: string;
+  status: number;
+  requestId?: string;
+  retryable: boolean;
+  errors: { pointer: string; detail: string }[];
+}
+export class AuthError extends AirlockError {}
+export class ContextExistsError extends AirlockError {}
+export class ContextNotFoundError extends AirlockError {}
+export class ExecNotFoundError extends AirlockError {}
+export class ShellBusyError extends AirlockError {}
+/** Nobody answered. */
+export class UnreachableError extends AirlockError {}
+/** A stream was cut off: go on with getProcess(execId).logs({since: cursor}). */
+export class StreamInterruptedError extends AirlockError {
+  execId?: string;
+  cursor?: string;
+}
+/** Thrown by ExecResult.assertOk() only. */
+export class ExecError extends AirlockError {
+  result: ExecResult;
+}

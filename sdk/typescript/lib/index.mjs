@@ -1,0 +1,7 @@
+// The same module for `import`.
+import sdk from './index.cjs';
+
+export const {
+  connect, quote, Sandbox, Context, ExecResult, Process, Shell, AirlockError, AuthError, ContextExistsError, ContextNotFoundError,
+  ExecError, ExecNotFoundError, ShellBusyError, StreamInterruptedError, UnreachableError,
+} = sdk;

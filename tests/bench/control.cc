@@ -1,0 +1,59 @@
+#include "tests/bench/control.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+
+#include "base/file.h"
+
+namespace bench {
+
+using nlohmann::json;
+
+int run_command(const std::vector<std::string>& argv) {
+  std::vector<char*> words;
+  for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::execv(words[0], words.data());
+    _exit(127);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return status;
+}
+
+json ask(int socket, const json& request) {
+  if (!wire::send_message(socket, wire::Control{request.dump()})) std::exit(1);
+  wire::Receiver receiver;
+  auto frame = receiver.receive(socket);
+  if (!frame || !*frame) std::exit(1);
+  auto reply = wire::decode<wire::ControlReply>((*frame)->payload);
+  const json answer = json::parse(reply ? reply->json : "{}");
+  if (!answer.value("ok", false)) {
+    std::cerr << answer.dump() << "\n";
+    std::exit(1);
+  }
+  return answer;
+}
+
+long memory_kib(int pid, const std::string& field) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(field + ":")) return std::atol(line.c_str() + field.size() + 1);
+  }
+  return 0;
+}
+
+long context_pss_kib(int init) {
+  const std::string id = std::to_string(init);
+  auto children = base::read_file("/proc/" + id + "/task/" + id + "/children");
+  const int spawner = children ? std::atoi(children->c_str()) : 0;
+  return memory_kib(init, "Pss") + memory_kib(spawner, "Pss");
+}
+
+}  // namespace bench

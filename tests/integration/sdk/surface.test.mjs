@@ -1,0 +1,137 @@
+// What else the SDK does, against a real daemon. Started by sdk_test.py.
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { createServer } from 'node:http';
+import { test as nodeTest } from 'node:test';
+import * as sdk from 'airlock-sdk';
+
+const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, StreamInterruptedError, UnreachableError } = sdk;
+const test = (name, body) => nodeTest(name, { timeout: 15_000 }, body);
+const { WORK } = process.env;
+const sandbox = await connect();
+const context = await sandbox.createContext({ name: 'surface', cwd: WORK, persistent: false });
+
+const collect = async (events) => {
+  const all = [];
+  for await (const event of events) all.push(event);
+  return all;
+};
+
+test('require() gives the same as import', () => {
+  const required = createRequire(import.meta.url)('airlock-sdk');
+  assert.deepEqual(Object.keys(required).sort(), Object.keys(sdk).sort());
+  assert.equal(required.connect, connect);
+});
+
+test('errors have classes and codes', async () => {
+  await assert.rejects(connect({ token: 'wrong' }), (error) => error instanceof AuthError && error.code === 'unauthorized');
+  await assert.rejects(connect({ url: 'http://127.0.0.1:9' }), UnreachableError);
+  await assert.rejects(sandbox.createContext({ name: 'surface' }), ContextExistsError);
+  assert.equal((await sandbox.createContext({ name: 'surface', ifExists: 'reuse' })).name, 'surface');
+  await assert.rejects(sandbox.getContext('nobody'), ContextNotFoundError);
+  await assert.rejects(context.exec(['true'], { colour: 1 }), (error) => error.errors[0].pointer === '/colour');
+});
+
+test('exec never throws for a failing command', async () => {
+  const failed = await context.exec('echo out; echo err >&2; exit 3');
+  assert.deepEqual([failed.stdout, failed.stderr, failed.exitCode, failed.success], ['out\n', 'err\n', 3, false]);
+  assert.throws(() => failed.assertOk(), (error) => error instanceof ExecError && error.result === failed);
+  assert.equal((await context.exec(['no-such-program'])).exitCode, 127);
+  assert.equal((await context.exec('kill -9 $$')).signal, 'SIGKILL');
+  assert.equal((await context.exec(['sleep', '100'], { timeout: 100, graceMs: 100 })).timedOut, true);
+  const word = `a 'b' "c" $HOME \\ \n`;
+  assert.equal((await context.exec`printf %s ${word}`).stdout, word);
+});
+
+test('streams end with exit, and are known to be cut off without', async () => {
+  const events = await collect(context.execStream('echo out; exit 4'));
+  assert.deepEqual(events.map((each) => each.type), ['start', 'stdout', 'exit']);
+  assert.equal(events[2].result.exitCode, 4);
+  const cut = createServer((request, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/x-ndjson' });
+    response.write('{"type":"start","cursor":"o0.e0","id":"exec_1","pid":1}\n{"type":"stdout","cursor":"o1.e0","text":"x"}\n');
+    setTimeout(() => response.destroy(), 50);
+  });
+  await new Promise((resolve) => cut.listen(0, '127.0.0.1', resolve));
+  try {
+    const fake = new sdk.Context(httpOf(cut), { name: 'x' }, false);
+    await assert.rejects(collect(fake.execStream('x')),
+      (error) => error instanceof StreamInterruptedError && error.cursor === 'o1.e0' && error.execId === 'exec_1');
+  } finally {
+    cut.close();
+    cut.closeAllConnections?.();
+  }
+});
+
+/** The SDK's own HTTP, for another server. */
+function httpOf(server) {
+  const { Http } = createRequire(import.meta.url)(`${process.env.SDK}/lib/http.cjs`);
+  return new Http(`http://127.0.0.1:${server.address().port}`, 'token');
+}
+
+test('a program is found again by its id', async () => {
+  const cat = await context.spawn(['cat']);
+  await cat.stdin.write('hello\n');
+  const again = await sandbox.getProcess(cat.id);
+  assert.equal(again.pid, cat.pid ?? again.pid);
+  await again.stdin.close();
+  assert.equal((await again.wait()).exitCode, 0);
+  assert.equal((await again.output()).stdout, 'hello\n');
+  const events = await collect(again.logs({ since: 'o3.e0' }));
+  assert.equal(events.filter((each) => each.type === 'stdout').map((each) => each.text).join(''), 'lo\n');
+  const sleeping = await context.spawn(['sleep', '1000']);
+  await sleeping.kill('SIGTERM');
+  assert.equal((await sleeping.wait()).signal, 'SIGTERM');
+});
+
+test('a terminal', async () => {
+  const terminal = await context.terminal({ cols: 90, rows: 20, command: ['sh'] });
+  await terminal.stdin.write('stty size; tty; exit 5\n');
+  let shown = '';
+  for await (const event of terminal.logs()) if (event.type === 'stdout') shown += new TextDecoder().decode(event.bytes);
+  assert.match(shown, /20 90/);
+  assert.match(shown, /\/dev\/pts\//);
+  assert.equal((await terminal.wait()).exitCode, 5);
+});
+
+test('cwd and environment of a context', async () => {
+  for (const persistent of [true, false]) {
+    const own = await sandbox.createContext({ name: `state-${persistent}`, cwd: WORK, env: { A: '1' }, persistent });
+    await own.setEnv({ B: "it's", A: null });
+    const env = await own.getEnv();
+    assert.deepEqual([env.A, env.B], [undefined, "it's"]);
+    await own.cd('/usr');
+    await own.cd('lib');
+    assert.equal(await own.pwd(), '/usr/lib');
+    assert.equal((await own.exec(['pwd'])).stdout, '/usr/lib\n');
+    await own.destroy();
+  }
+});
+
+test('an aborted exec ends its program', async () => {
+  const abort = new AbortController();
+  const pending = context.exec(['sleep', '4711'], { signal: abort.signal });
+  const isThere = async () => (await context.exec(['pgrep', '-f', 'sleep 4711'])).success;
+  while (!(await isThere()));
+  abort.abort();
+  await assert.rejects(pending, { name: 'AbortError' });
+  while (await isThere());
+});
+
+test('routing decisions are told as they are made', async () => {
+  const agents = await sandbox.createContext({ name: 'routing', cwd: WORK, childContext: 'surface' });
+  const events = sandbox.routeEvents({ from: 'routing', to: 'surface' });
+  const first = events.next();
+  await agents.exec(['python3', '-c', 'import os; os.system("true")'], { shell: undefined });
+  const { value } = await first;
+  assert.equal(value.to, 'surface');
+  await events.return();
+  assert.equal((await agents.explainRoute(['/bin/ls'])).to, 'surface');
+  await agents.destroy();
+});
+
+test('destroying a context ends what runs there', async () => {
+  const { survivors } = await context.destroy();
+  assert.equal(survivors, 0);
+  await assert.rejects(context.exec(['true']), ContextNotFoundError);
+});

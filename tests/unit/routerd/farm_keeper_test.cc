@@ -1,0 +1,65 @@
+#include "routerd/farm_keeper.h"
+
+#include <fcntl.h>
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "base/file.h"
+#include "tests/support/context_client.h"
+#include "tests/support/event_loop.h"
+#include "tests/support/fd_leak_check.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+struct World {
+  World() {
+    auto root = support::value_of(base::open_file(farm_root.path(), O_RDONLY | O_DIRECTORY));
+    auto farm = support::value_of(contexts::Farm::create(
+        std::move(root), support::programs_folder() + "/airlock-stub", "/run/airlock"));
+    keeper = support::value_of(routerd::FarmKeeper::create(loop.io(), std::move(farm)));
+    std::filesystem::create_directory(folder());
+  }
+  std::string folder() const { return std::filesystem::canonical(real.path()) / "bin"; }
+  void add(const std::string& name) const {
+    if (!base::write_file(folder() + "/" + name, "x", 0755)) FAIL("write " << name);
+  }
+  bool has_shim(const std::string& name) const {
+    return std::filesystem::exists(farm_root / ("0/" + name));
+  }
+
+  support::EventLoop loop;
+  support::TempDir farm_root;
+  support::TempDir real;
+  std::unique_ptr<routerd::FarmKeeper> keeper;
+};
+
+}  // namespace
+
+TEST_CASE("a program that is installed or removed gets or loses its shim", "[routerd]") {
+  const support::FdLeakCheck leaks;
+  World world;
+  REQUIRE(world.keeper->cover(world.folder()));
+  world.add("new");
+  world.loop.run_until([&] { return world.has_shim("new"); });
+  std::filesystem::rename(world.folder() + "/new", world.folder() + "/newer");
+  world.loop.run_until([&] { return !world.has_shim("new") && world.has_shim("newer"); });
+  std::filesystem::remove(world.folder() + "/newer");
+  world.loop.run_until([&] { return !world.has_shim("newer"); });
+}
+
+TEST_CASE("a folder that was moved away is watched again when it is covered again", "[routerd]") {
+  World world;
+  REQUIRE(world.keeper->cover(world.folder()));
+  world.add("old");
+  world.loop.run_until([&] { return world.has_shim("old"); });
+  std::filesystem::rename(world.folder(), world.folder() + ".old");
+  world.loop.run_until([&] { return !world.has_shim("old"); });
+  std::filesystem::create_directory(world.folder());
+  world.add("before");
+  REQUIRE(world.keeper->cover(world.folder()));
+  CHECK(world.has_shim("before"));
+  world.add("after");
+  world.loop.run_until([&] { return world.has_shim("after"); });
+}
