@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 
 #include "contexts/limits.h"
@@ -19,16 +20,18 @@ Handover::Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, O
 base::Result<void> Handover::give(wire::Spawn spawn, base::UniqueFd& connection,
                                   std::vector<base::UniqueFd> fds) {
   contexts::lower_rlimits(spawn.request.state, caps_);
-  // One place of each datagram is kept for the connection and one for the memfd of a long request.
-  constexpr std::size_t kPerDatagram = wire::kMaxFdsPerMessage - 2;
-  while (fds.size() > kPerDatagram) {
+  // Ahead of the job, so that no copy of them is left here when the program starts: it may end
+  // before this process runs again, and its requester may count on what it held (flock(2), the
+  // writing end of a pipe) being free.
+  constexpr std::size_t kPerDatagram = wire::kMaxFdsPerMessage - 1;
+  while (!fds.empty()) {
+    const auto end = fds.begin() + static_cast<std::ptrdiff_t>(std::min(fds.size(), kPerDatagram));
     wire::Frame part{wire::MessageType::spawn_fds, wire::encode(wire::SpawnFds{spawn.job}), {}};
-    const auto end = fds.begin() + kPerDatagram;
     part.fds.assign(std::make_move_iterator(fds.begin()), std::make_move_iterator(end));
     fds.erase(fds.begin(), end);
     if (auto pushed = push(part); !pushed) return pushed;
   }
-  wire::Frame job{wire::MessageType::spawn, wire::encode(spawn), std::move(fds)};
+  wire::Frame job{wire::MessageType::spawn, wire::encode(spawn), {}};
   job.fds.push_back(std::move(connection));
   auto given = push(job);
   if (!given) connection = std::move(job.fds.back());

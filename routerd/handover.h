@@ -22,9 +22,9 @@ class Handover {
   /// `channel` is borrowed and duplicated.
   Handover(boost::asio::io_context& io, int channel, OnFrame on_frame, OnClosed on_closed);
 
-  /// Hands a job to the init: the descriptors of the request, then
-  /// `connection`. EAGAIN: the
-  /// queue is full; EPIPE…: the init is gone. The connection is given back on failure.
+  /// Hands a job to the init: the descriptors of the request, none of which is open here any more
+  /// when the job is sent, then `connection`. EAGAIN: the queue is full; EPIPE…: the init is gone.
+  /// The connection is given back on failure.
   base::Result<void> give(wire::Spawn spawn, base::UniqueFd& connection,
                           std::vector<base::UniqueFd> fds);
 

@@ -412,7 +412,7 @@ struct Confinement {
   StringList kept;
   /// Bound over /etc/ld.so.preload; empty: nothing is.
   std::string preload_file;
-  /// The last descriptors of the Spawn, in this order: a Landlock ruleset to be entered, and the
+  /// The last descriptors of the job, in this order: a Landlock ruleset to be entered, and the
   /// program, opened with O_PATH.
   bool has_ruleset = false;
   bool has_program = false;
@@ -421,9 +421,9 @@ struct Confinement {
   bool operator==(const Confinement&) const = default;
 };
 
-/// routerd hands a job to an init; the descriptors are the connection to the requester, then those
-/// of request.fd_numbers, then those of `confinement`. Descriptors beyond one datagram came before
-/// in SpawnFds messages.
+/// routerd hands a job to an init. The descriptors of request.fd_numbers, then those of
+/// `confinement`, came before in SpawnFds messages and are closed at routerd by now; with this comes
+/// the connection to the requester.
 struct Spawn {
   std::uint64_t job = 0;
   ExecRequest request;

@@ -17,6 +17,7 @@
 #include "contexts/init/binfmt_again.h"
 #include "contexts/init/jobs.h"
 #include "contexts/init/refusal.h"
+#include "wire/fds_ahead.h"
 #include "wire/limits.h"
 #include "wire/requester.h"
 
@@ -85,7 +86,9 @@ class Spawner {
   void obey(wire::Frame frame) {
     switch (frame.type) {
       case wire::MessageType::spawn_fds:
-        if (auto more = wire::decode<wire::SpawnFds>(frame.payload)) collect(*more, frame);
+        if (auto more = wire::decode<wire::SpawnFds>(frame.payload)) {
+          ahead_.add(more->job, std::move(frame.fds));
+        }
         break;
       case wire::MessageType::spawn:
         if (auto order = wire::decode<wire::Spawn>(frame.payload)) {
@@ -108,20 +111,8 @@ class Spawner {
     }
   }
 
-  void collect(const wire::SpawnFds& more, wire::Frame& frame) {
-    if (more.job != collected_job_) collected_.clear();
-    collected_job_ = more.job;
-    if (collected_.size() > wire::kMaxPassedFds) return;
-    for (auto& fd : frame.fds) collected_.push_back(std::move(fd));
-  }
-
   void start(wire::Spawn order, std::vector<base::UniqueFd> fds) {
-    if (collected_job_ == order.job) {
-      for (auto& fd : fds) collected_.push_back(std::move(fd));
-      fds = std::move(collected_);
-    }
-    collected_.clear();
-    collected_job_ = 0;
+    fds = ahead_.take(order.job, std::move(fds));
     if (fds.empty()) return;
     auto job = std::make_unique<Job>();
     job->id = order.job;
@@ -372,8 +363,7 @@ class Spawner {
   base::UniqueFd child_signals_;
   JobTable jobs_;
   ProcessGroups groups_;
-  std::vector<base::UniqueFd> collected_;
-  std::uint64_t collected_job_ = 0;
+  wire::FdsAhead ahead_;
   bool is_open_ = true;
 };
 

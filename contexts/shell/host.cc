@@ -101,7 +101,10 @@ Command* Host::running() const {
 // ---- what routerd sends ----
 
 void Host::obey(const wire::Frame& frame, std::vector<base::UniqueFd> fds) {
-  if (frame.type == wire::MessageType::spawn) {
+  if (frame.type == wire::MessageType::spawn_fds) {
+    if (auto more = wire::decode<wire::SpawnFds>(frame.payload))
+      ahead_.add(more->job, std::move(fds));
+  } else if (frame.type == wire::MessageType::spawn) {
     auto order = wire::decode<wire::Spawn>(frame.payload);
     if (order) enqueue(std::move(*order), std::move(fds));
   } else if (frame.type == wire::MessageType::shell_update) {
@@ -129,6 +132,7 @@ void Host::obey(const wire::ShellOrder& order) {
 }
 
 void Host::enqueue(wire::Spawn order, std::vector<base::UniqueFd> fds) {
+  fds = ahead_.take(order.job, std::move(fds));
   if (fds.empty()) return;
   auto command = std::make_unique<Command>();
   command->job = order.job;

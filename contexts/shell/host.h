@@ -10,6 +10,7 @@
 #include "contexts/shell/command.h"
 #include "contexts/shell/engine.h"
 #include "contexts/shell/pending.h"
+#include "wire/fds_ahead.h"
 
 namespace contexts::shell {
 
@@ -87,6 +88,7 @@ class Host {
   /// What the running shell has not been told yet, and what it is being told with this command.
   Pending pending_;
   Pending told_;
+  wire::FdsAhead ahead_;
   std::deque<std::unique_ptr<Command>> queue_;
 
   std::unique_ptr<Engine> engine_;
