@@ -15,6 +15,7 @@
 #include "api/exec_streams.h"
 #include "api/job_socket.h"
 #include "base/file.h"
+#include "base/hex.h"
 
 namespace api {
 
@@ -51,16 +52,10 @@ class KeptCopies {
 }  // namespace
 
 std::string make_id(const std::string& prefix) {
-  std::array<unsigned char, 16> bytes{};
+  std::array<std::uint8_t, 16> bytes{};
   while (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
   }
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::string id = prefix;
-  for (const unsigned char byte : bytes) {
-    id.push_back(kHex[byte >> 4]);
-    id.push_back(kHex[byte & 15]);
-  }
-  return id;
+  return prefix + base::hex(bytes);
 }
 
 std::int64_t now_ms() {

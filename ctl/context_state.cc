@@ -138,17 +138,12 @@ int print_folder(const Common& common, const std::string& context) {
 }
 
 int shells(const Common& common, const std::string& context) {
-  std::vector<std::string> names = {context};
-  if (context.empty()) {
-    auto answer = ask(common, "ctx.list");
-    if (!answer) return 1;
-    names.clear();
-    for (const auto& each : (*answer)["contexts"]) names.push_back(text_of(each, "name"));
-  }
+  const auto names = context_names(common, context);
+  if (!names) return 1;
   json all = json::array();
   std::vector<std::vector<std::string>> rows = {
       {"CONTEXT", "SHELL", "UID", "ENGINE", "PID", "JOB", "RUNNING", "WAITING", "CWD"}};
-  for (const auto& name : names) {
+  for (const auto& name : *names) {
     auto answer = ask(common, "shells", {{"context", name}});
     if (!answer) return 1;
     for (auto& shell : (*answer)["shells"]) {

@@ -28,19 +28,13 @@ base::Result<base::UniqueFd> to_memfd(const std::string& bytes) {
 /// What bash needs to be told; everything else is this process's own.
 wire::ExecRequest request_of(const std::string& path, const std::string& loadable,
                              const wire::StringList& env, const std::string& folder) {
-  wire::ExecRequest request;
+  auto request = request_in(folder);
   request.path = path;
   request.argv = {
       "bash", "--noprofile", "--norc", "-c", "enable -f \"$1\" airlock_serve && airlock_serve 3",
       "bash", loadable};
   request.env = env;
-  request.cwd = folder;
   request.fd_numbers = {0, 1, 2, kSocketInBash};
-  request.state = init::own_state();
-  request.state.blocked_signals = 0;
-  request.state.ignored_signals = 0;
-  request.state.group_leader = true;
-  request.credentials = {::geteuid(), ::getegid(), {}};
   return request;
 }
 

@@ -40,4 +40,8 @@ class Engine {
   virtual void kill() = 0;
 };
 
+/// For a process that an engine starts: it leads a group, has this process's user and limits, and
+/// no signal blocked or ignored. What runs, and with which descriptors, is left to the engine.
+wire::ExecRequest request_in(const std::string& folder);
+
 }  // namespace contexts::shell

@@ -48,17 +48,11 @@ void PlainShell::report(ShellReportKind kind) {
 wire::ExecRequest PlainShell::request_of(const CommandText& text) const {
   std::vector<std::string> env = env_;
   for (const auto entry : text.scoped.views()) set(env, entry);
-  wire::ExecRequest request;
+  auto request = request_in(text.scoped_folder.empty() ? folder_ : text.scoped_folder);
   request.path = "/bin/sh";
   request.argv = {"sh", "-c", text.command};
   for (const auto& entry : env) request.env.add(entry);
-  request.cwd = text.scoped_folder.empty() ? folder_ : text.scoped_folder;
   request.fd_numbers = {0, 1, 2};
-  request.state = init::own_state();
-  request.state.blocked_signals = 0;
-  request.state.ignored_signals = 0;
-  request.state.group_leader = true;
-  request.credentials = {::geteuid(), ::getegid(), {}};
   return request;
 }
 

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "routerd/audit/sha256.h"
+#include "base/hex.h"
+#include "base/sha256.h"
 
 namespace routerd::audit {
 
@@ -23,7 +24,7 @@ bool is_hash(string_view text) {
 }
 
 std::string hash_of(string_view previous, string_view body) {
-  return sha256(std::string(previous) + "\n" + std::string(body));
+  return base::hex(base::sha256(std::string(previous) + "\n" + std::string(body)));
 }
 
 /// A line without its hash, and the hash.
