@@ -98,14 +98,15 @@ base::Result<void> ExecRouter::launch_agent(HostedContext& context, Call& call) 
   Launch& launch = context.launches.add(
       {.start_env = env,
        .base = is_run ? contexts::EnvPolicy::Base::inherit : contexts::EnvPolicy::Base::clean,
-       .mechanism = chosen->mechanism});
+       .mechanism = chosen->mechanism,
+       .has_preload_variable = !program->is_musl});
   adopt(context, launch, agent);
   if (launch.mechanism == contexts::Mechanism::farm) {
     if (auto confined = confine(context, call, agent, launch); !confined) return confined;
   } else {
     call.confined.order = confinement(context, launch);
   }
-  if (!launch.has_preload_file) {
+  if (launch.has_preload_variable) {
     add_preload(env, context.context->airlock_folder() + "/libairlock-preload.so");
   }
   set_variable(env, Launches::kLaunchVariable, std::to_string(launch.id));
@@ -123,7 +124,7 @@ base::Result<void> ExecRouter::confine(HostedContext& context, Call& call, const
   if (!confined) return tl::unexpected<base::Error>(confined.error());
   call.confined = std::move(*confined);
   launch.kept = call.confined.kept;
-  launch.has_preload_file = !call.confined.order.preload_file.empty();
+  if (!call.confined.order.preload_file.empty()) launch.has_preload_variable = false;
   // What was looked into is what runs: nothing is searched in the agent's view.
   const bool is_searched = call.request.path.find('/') == std::string::npos;
   if (is_searched) call.request.path = agent.program.found;

@@ -112,8 +112,8 @@ base::Result<Offer> choose_mechanism(contexts::Enforce wanted, const Offers& off
   if (development && preload != nullptr) return *preload;
   if (wanted == Mechanism::preload) {
     return base::failure("enforce: preload", ENOTSUP,
-                         "the agent is statically linked, and the interposer cannot see what such "
-                         "a program starts");
+                         "the agent is statically linked or made for musl, and the interposer "
+                         "cannot see what such a program starts");
   }
   return base::failure("enforce: " + std::string(contexts::name_of(wanted)), ENOTSUP,
                        "not available here: " + reasons(offers, candidates));

@@ -275,7 +275,7 @@ void ExecRouter::run_here(HostedContext& from, Call& call, const Launch& launch)
   contexts::Environment env = call.request.env.strings();
   wire::RunHere order;
   order.path = call.request.path;
-  if (!launch.has_preload_file) {
+  if (launch.has_preload_variable) {
     add_preload(env, from.context->airlock_folder() + "/libairlock-preload.so");
     order.env.add("LD_PRELOAD=" + variable(env, "LD_PRELOAD"));
   }

@@ -24,8 +24,9 @@ struct Launch {
   contexts::EnvPolicy::Base base = contexts::EnvPolicy::Base::clean;
   /// What enforces the routing of its children.
   contexts::Mechanism mechanism = contexts::Mechanism::preload;
-  /// Loaded by the agent's own /etc/ld.so.preload; else by LD_PRELOAD.
-  bool has_preload_file = false;
+  /// Loads the interposer by LD_PRELOAD: not where the agent's own /etc/ld.so.preload does, nor
+  /// into a program of musl, which it would end.
+  bool has_preload_variable = true;
   /// Under a farm: files of covered folders that the agent finds as they are.
   std::vector<std::string> kept;
 };

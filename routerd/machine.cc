@@ -86,10 +86,10 @@ Fact ipv6() {
 Fact c_library() {
   const bool has_glibc = matches("/lib*/ld-linux-*.so.*") || matches("/lib/*-linux-gnu/ld-linux-*");
   if (!matches("/lib/ld-musl-*.so.1")) return {has_glibc ? "glibc" : "unknown", ""};
-  return {has_glibc ? "glibc and musl" : "musl",
-          "the interposer is made for glibc: an agent that is linked to musl (Alpine's node, "
-          "python) does not start with it (\"symbol not found\", 127), so it is never unrouted; as "
-          "the child of an agent it runs like any program. Use agents built for glibc"};
+  return {
+      has_glibc ? "glibc and musl" : "musl",
+      "the interposer is made for glibc: an agent linked to musl (Alpine's node, python) is "
+      "routed as a static one, by binfmt, farm or ptrace; where none of them works it is refused"};
 }
 
 Fact files() {

@@ -146,7 +146,8 @@ base::Result<Program> inspect_program(const std::string& name, const std::string
       if (head.size() < sizeof(Elf64_Ehdr)) return base::failure(current, ENOEXEC);
       program.executable = resolve(current);
       const auto loader = interpreter_of(fd->borrow(), head);
-      program.is_static = loader.empty();
+      program.is_musl = loader.find("/ld-musl-") != std::string::npos;
+      program.is_static = loader.empty() || program.is_musl;
       if (!loader.empty()) program.files.push_back(loader);
       return program;
     }

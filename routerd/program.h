@@ -24,8 +24,10 @@ struct Program {
   std::string env;
   /// Every file that is executed on the way: scripts, their interpreters, env, ELF interpreters.
   std::vector<std::string> files;
-  /// No program interpreter (PT_INTERP): the preloaded library cannot be loaded into it.
+  /// The preloaded library cannot be loaded into it: no program interpreter (PT_INTERP), or musl's.
   bool is_static = false;
+  /// musl's: with LD_PRELOAD set to a library made for glibc the program would not start.
+  bool is_musl = false;
 };
 
 /// Finds `name` in `search_path` (as execvp(3); with a '/' relative to `cwd`) and looks into it.

@@ -1,5 +1,5 @@
-"""Agents in Go and Rust: each starts a program by its language's own library, which calls the kernel directly (Go) or
-libc (Rust). Label full: the toolchains are large, and what is not installed is told as not run. As root, Go is
+"""Agents in Go and Rust, and for musl: each starts a program by its language's own library, which calls the kernel
+directly (Go) or libc (Rust, C). Label full: the toolchains are large, and what is not installed is told as not run. As root, Go is
 installed with `apt-get install golang-go`, Rust with `apt-get install rustc`.
 """
 
@@ -39,6 +39,58 @@ fn main() {
     for _ in 0..4 { println!("exited {:?}", Command::new(&program).status().unwrap().code()); }
 }
 '''
+# No standard library for musl comes with Debian's rustc; the calls are the same.
+RUST_MUSL = '''
+#![no_std]
+#![no_main]
+extern "C" {
+    fn posix_spawn(pid: *mut i32, path: *const u8, actions: *const u8, attributes: *const u8, argv: *const *const u8,
+                   env: *const *const u8) -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn readlink(path: *const u8, text: *mut u8, size: usize) -> isize;
+    fn printf(format: *const u8, ...) -> i32;
+    fn fflush(file: *const u8) -> i32;
+    static environ: *const *const u8;
+}
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }
+#[no_mangle]
+pub unsafe extern "C" fn main(_count: i32, argv: *const *const u8) -> i32 {
+    let none = core::ptr::null();
+    let mut space = [0u8; 64];
+    readlink(b"/proc/self/ns/pid\\0".as_ptr(), space.as_mut_ptr(), 63);
+    printf(b"agent %s\\n\\0".as_ptr(), space.as_ptr());
+    for _ in 0..4 {
+        let (mut pid, mut status) = (0, 0);
+        let error = posix_spawn(&mut pid, *argv.add(1), none, none, argv.add(1), environ);
+        if error == 0 { waitpid(pid, &mut status, 0); }
+        printf(b"exited %d %d\\n\\0".as_ptr(), error, status);
+    }
+    fflush(none);
+    0
+}
+'''
+
+C = '''
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+extern char **environ;
+int main(int count, char **argv) {
+  char space[64] = {0};
+  if (readlink("/proc/self/ns/pid", space, sizeof space - 1) < 0) return 1;
+  printf("agent %s\\n", space);
+  for (int i = 0; i < 4; ++i) {
+    pid_t pid = 0;
+    int status = 0, error = posix_spawn(&pid, argv[1], 0, 0, argv + 1, environ);
+    if (error == 0) waitpid(pid, &status, 0);
+    printf("exited %d %d\\n", error, status);
+  }
+  return count < 2;
+}
+'''
+MUSL = ['rustc', '-O', '-C', 'panic=abort', '-C', 'linker=musl-gcc', '-C', 'relocation-model=static']
 
 STATIC, DYNAMIC = ('binfmt', 'ptrace', 'farm'), ('farm', 'ptrace')
 
@@ -48,7 +100,9 @@ KINDS = {
     # Go calls the kernel itself, with cgo too: the interposer sees nothing of that.
     'go-cgo': (['go', 'build', '-o'], '.go', GO, {'CGO_ENABLED': '1'}, DYNAMIC),
     'rust': (['rustc', '-O', '-o'], '.rs', RUST, {}, (*DYNAMIC, 'preload')),
-    'rust-musl': (['rustc', '-O', '--target', 'x86_64-unknown-linux-musl', '-o'], '.rs', RUST, {}, STATIC),
+    'rust-musl': ([*MUSL, '-C', 'link-args=-Wl,-static -lc', '-o'], '.rs', RUST_MUSL, {}, STATIC),
+    'rust-musl-dynamic': ([*MUSL, '-C', 'link-args=-lc', '-o'], '.rs', RUST_MUSL, {}, STATIC),
+    'c-musl-dynamic': (['musl-gcc', '-o'], '.c', C, {}, STATIC),
 }
 
 

@@ -193,6 +193,21 @@ TEST_CASE("what is neither ELF nor script is ENOEXEC", "[routerd]") {
   CHECK(error_of(scripts.add("file", "#! ")) != 0);
 }
 
+TEST_CASE("a program for musl is none for the interposer", "[routerd]") {
+  Scripts scripts;
+  auto program = base::read_file("/bin/true").value();
+  const std::string glibc = "/lib64/ld-linux-x86-64.so.2";
+  std::string musl = "/lib/ld-musl-x86_64.so.1";
+  musl.resize(glibc.size(), '\0');
+  const auto at = program.find(glibc);
+  REQUIRE(at != std::string::npos);
+  program.replace(at, glibc.size(), musl);
+  const auto found = inspected(scripts.add("musl", program));
+  CHECK(found.is_musl);
+  CHECK(found.is_static);
+  CHECK_FALSE(inspected("/bin/true").is_musl);
+}
+
 TEST_CASE("an ELF header that is cut or lies is no crash", "[routerd]") {
   Scripts scripts;
   const auto whole = base::read_file("/bin/true").value();
