@@ -371,15 +371,20 @@ int Context::count_survivors() const {
   return count_descendants(init_pid_);
 }
 
-Destroyed Context::destroy() {
-  Destroyed result;
-  if (init_pid_ <= 0) return result;
+void Context::begin_destroy() {
+  if (init_pid_ <= 0) return;
   // The death of PID 1 kills the namespace, and the kernel lets it be reaped only when all the
   // others are gone (pid_namespaces(7)). Without a namespace the init kills its members and ends
   // when they are gone; it alone knows them.
   const int signal = is_isolated(tier_) ? SIGKILL : SIGTERM;
   ::syscall(SYS_pidfd_send_signal, init_pidfd_.borrow(), signal, 0, 0);
   channel_.reset();
+}
+
+Destroyed Context::destroy() {
+  Destroyed result;
+  if (init_pid_ <= 0) return result;
+  begin_destroy();
   const bool has_ended = await_end(init_pidfd_.borrow(), kDestroyDeadlineMs);
   if (!has_ended) {
     result.survivors = count_survivors();
@@ -396,13 +401,14 @@ Destroyed Context::destroy() {
 
 Context::~Context() { destroy(); }
 
-Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs) {
+Result<ProbedTier> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs) {
   ContextSpec spec;
   spec.name = "probe";
   auto context = Context::create(spec, {runtime, programs, tier});
   runtime.remove(spec.name);
   if (!context) return tl::unexpected<base::Error>(context.error());
-  return {};
+  (*context)->begin_destroy();
+  return ProbedTier{tier, std::move(*context)};
 }
 
 std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
@@ -427,14 +433,14 @@ std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
   return offers;
 }
 
-Tier probe_tier(const RuntimeDir& runtime, const std::string& programs,
-                std::vector<std::string>& reasons) {
+ProbedTier probe_tier(const RuntimeDir& runtime, const std::string& programs,
+                      std::vector<std::string>& reasons) {
   for (const Tier tier : {Tier::namespaces, Tier::userns, Tier::uids, Tier::landlock}) {
     auto probed = probe_one(tier, runtime, programs);
-    if (probed) return tier;
+    if (probed) return std::move(*probed);
     reasons.push_back(std::string(name_of(tier)) + ": " + probed.error().message());
   }
-  return Tier::none;
+  return {};
 }
 
 }  // namespace contexts

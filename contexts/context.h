@@ -110,6 +110,9 @@ class Context {
   /// init.
   Destroyed destroy();
 
+  /// Begins destroy() without waiting: whoever ends several begins them all first.
+  void begin_destroy();
+
  private:
   explicit Context(ContextSpec spec) : spec_(std::move(spec)) {}
   base::Result<void> start_init(const Host& host);
@@ -156,10 +159,17 @@ bool is_peer_alive(int socket);
 
 constexpr int kReadyDeadlineMs = 10'000;
 
+/// A tier that works here, and the context that showed it. That one is ending; its destructor waits
+/// for it.
+struct ProbedTier {
+  Tier tier = Tier::none;
+  std::unique_ptr<Context> ending;
+};
+
 /// The strongest tier this process can have here, found by making a context in each, strongest
 /// first; none if none works. `reasons` gets a line for each tier that failed.
-Tier probe_tier(const RuntimeDir& runtime, const std::string& programs,
-                std::vector<std::string>& reasons);
+ProbedTier probe_tier(const RuntimeDir& runtime, const std::string& programs,
+                      std::vector<std::string>& reasons);
 
 /// What would keep a limit here, or why nothing does.
 struct LimitOffer {
@@ -172,7 +182,8 @@ struct LimitOffer {
 std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
                                      const std::string& programs);
 
-/// Makes and destroys a context of `tier`. The error says what is missing.
-base::Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs);
+/// Makes a context of `tier`, and begins to destroy it. The error says what is missing.
+base::Result<ProbedTier> probe_one(Tier tier, const RuntimeDir& runtime,
+                                   const std::string& programs);
 
 }  // namespace contexts

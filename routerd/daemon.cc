@@ -1,5 +1,6 @@
 #include "routerd/daemon.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -31,6 +32,7 @@ bool may_control(const Peer& peer) {
 
 Daemon::Daemon(contexts::RuntimeDir runtime, DaemonOptions options)
     : signals_(io_),
+      probe_end_(io_),
       runtime_(std::move(runtime)),
       options_(std::move(options)),
       limits_timer_(io_),
@@ -51,10 +53,12 @@ base::Result<void> Daemon::choose_tier() {
     tier_ = *forced;
     if (tier_ != Tier::none) {
       auto probed = contexts::probe_one(tier_, runtime_, options_.programs);
-      if (!probed) return probed;
+      if (!probed) return tl::unexpected<base::Error>(probed.error());
+      probed_ = std::move(*probed);
     }
   } else {
-    tier_ = contexts::probe_tier(runtime_, options_.programs, tier_reasons_);
+    probed_ = contexts::probe_tier(runtime_, options_.programs, tier_reasons_);
+    tier_ = probed_.tier;
   }
   if (tier_ <= options_.required) return {};
   std::string text =
@@ -132,12 +136,23 @@ bool Daemon::run() {
   signals_.add(SIGINT);
   signals_.add(SIGHUP);
   await_signal();
+  await_end_of_probe();
   io_.run();
   drain_.reset();
   services_.reset();
+  for (const auto& [name, hosted] : hosted_) hosted->context->begin_destroy();
   while (!hosted_.empty()) (void)destroy(hosted_.begin()->first);
   if (trail_) trail_->daemon_stopped();
   return !has_killed_jobs_;
+}
+
+void Daemon::await_end_of_probe() {
+  if (!probed_.ending) return;
+  probe_end_.assign(::fcntl(probed_.ending->init_pidfd(), F_DUPFD_CLOEXEC, 3));
+  probe_end_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        [this](boost::system::error_code error) {
+                          if (!error) probed_.ending.reset();
+                        });
 }
 
 // Routers stay open: what agents start to clean up belongs to their grace. Services end after it.

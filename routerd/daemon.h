@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -103,6 +104,7 @@ class Daemon {
  private:
   void context_ended(const std::string& name);
   void await_signal();
+  void await_end_of_probe();
   void watch_limits();
   void drain();
   base::Result<std::unique_ptr<Listener>> open_router(const std::string& name);
@@ -115,6 +117,9 @@ class Daemon {
 
   boost::asio::io_context io_{1};
   boost::asio::signal_set signals_;
+  /// The context that showed the tier, and its end.
+  contexts::ProbedTier probed_;
+  boost::asio::posix::stream_descriptor probe_end_;
   contexts::RuntimeDir runtime_;
   DaemonOptions options_;
   contexts::Tier tier_ = contexts::Tier::none;

@@ -568,7 +568,8 @@ TEST_CASE("the strongest tier is found by trying", "[contexts][root]") {
   const auto runtime = contexts::RuntimeDir::open(folder / "r");
   REQUIRE(runtime);
   std::vector<std::string> reasons;
-  CHECK(contexts::probe_tier(*runtime, support::programs_folder(), reasons) == Tier::namespaces);
+  CHECK(contexts::probe_tier(*runtime, support::programs_folder(), reasons).tier ==
+        Tier::namespaces);
   CHECK(reasons.empty());
   CHECK_FALSE(std::filesystem::exists(runtime->view("probe")));
   for (const Tier tier : {Tier::userns, Tier::uids, Tier::landlock}) {
@@ -583,7 +584,7 @@ TEST_CASE("every tier that fails leaves its reason", "[contexts][root]") {
   const auto runtime = contexts::RuntimeDir::open(folder / "r");
   REQUIRE(runtime);
   std::vector<std::string> reasons;
-  CHECK(contexts::probe_tier(*runtime, "/does/not/exist", reasons) == Tier::none);
+  CHECK(contexts::probe_tier(*runtime, "/does/not/exist", reasons).tier == Tier::none);
   REQUIRE(reasons.size() == 4);
   CHECK(reasons[0].starts_with("namespaces: "));
   CHECK(reasons[1].starts_with("userns: "));
@@ -628,7 +629,7 @@ TEST_CASE("an unprivileged user is told what namespaces need", "[contexts][root]
           const support::TempDir folder;
           const auto runtime = support::value_of(contexts::RuntimeDir::open(folder / "r"));
           std::vector<std::string> reasons;
-          const Tier tier = contexts::probe_tier(runtime, support::programs_folder(), reasons);
+          const Tier tier = contexts::probe_tier(runtime, support::programs_folder(), reasons).tier;
           return std::string(contexts::name_of(tier)) + " " + std::to_string(reasons.size());
         }) == "userns 1");
 }
