@@ -151,7 +151,7 @@ TEST_CASE("a context has its own /proc, which shows its own processes only", "[c
   // PID 1, the spawner, the probe.
   CHECK(count_words(report.at("processes")) == 3);
   CHECK(report.at("processes").starts_with("1 2 "));
-  CHECK(processes_here() > 5);
+  CHECK(processes_here() >= 3);  // this process, and from here the context's two as well
   CHECK(report.at("ppid") == "2");
   CHECK(report.at("NSpid") == report.at("pid"));
 }
