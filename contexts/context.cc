@@ -232,7 +232,7 @@ void Context::take_farm(wire::Frame& frame, const wire::Ready& ready) {
                                    : "needs mount namespaces: the tiers namespaces and userns";
 }
 
-Result<void> Context::await_ready() {
+Result<wire::Frame> Context::await_frame(wire::MessageType type) {
   pollfd channel{channel_.borrow(), POLLIN, 0};
   int ready = -1;
   do {
@@ -242,19 +242,34 @@ Result<void> Context::await_ready() {
   auto frame = wire::receive_datagram(channel_.borrow());
   if (!frame) return base::failure("its init ended early", frame.error().code);
   if (!*frame) return base::failure("its init said nothing", EPROTO);
-  if ((*frame)->type != wire::MessageType::ready) return base::failure("wait for its init", EPROTO);
-  auto answer = wire::decode<wire::Ready>((*frame)->payload);
+  if ((*frame)->type != type) return base::failure("wait for its init", EPROTO);
+  return std::move(**frame);
+}
+
+Result<void> Context::await_walls() {
+  if (spec_.child_context.empty()) return {};
+  auto frame = await_frame(wire::MessageType::walls);
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  auto answer = wire::decode<wire::Walls>(frame->payload);
+  if (!answer) return tl::unexpected<base::Error>(answer.error());
+  binfmt_error_ = answer->binfmt_error;
+  ptrace_error_ = answer->ptrace_error;
+  return {};
+}
+
+Result<void> Context::await_ready() {
+  auto frame = await_frame(wire::MessageType::ready);
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  auto answer = wire::decode<wire::Ready>(frame->payload);
   if (!answer) return tl::unexpected<base::Error>(answer.error());
   // The step's text names its errno already.
   if (answer->error != 0) return base::failure(answer->step, 0);
   for (auto& lack : answer->lacks.strings()) lacks_.push_back(std::move(lack));
-  take_farm(**frame, *answer);
-  binfmt_error_ = answer->binfmt_error;
-  ptrace_error_ = answer->ptrace_error;
+  take_farm(*frame, *answer);
   if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
   // From itself: to look into the non-dumpable init takes CAP_SYS_PTRACE, which containers lack.
-  if ((*frame)->fds.empty()) return base::failure("wait for its init", EBADMSG);
-  pid_namespace_fd_ = std::move((*frame)->fds.front());
+  if (frame->fds.empty()) return base::failure("wait for its init", EBADMSG);
+  pid_namespace_fd_ = std::move(frame->fds.front());
   struct stat ns {};
   if (::fstat(pid_namespace_fd_.borrow(), &ns) != 0) return base::os_error("fstat a namespace");
   pid_namespace_ = ns.st_ino;

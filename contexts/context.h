@@ -63,6 +63,10 @@ class Context {
   /// Its agents can load the interposer by an own /etc/ld.so.preload,
   /// airlock_folder()/ld.so.preload.
   bool has_preload_file() const { return has_preload_file_; }
+  /// Waits until the init of a context with a child_context has tried the two below, which it does
+  /// while the caller does something else; at most kReadyDeadlineMs. Once, before the channel is
+  /// used.
+  base::Result<void> await_walls();
   /// Why this context's programs cannot have a binfmt_misc of their own; empty if they can.
   const std::string& binfmt_error() const { return binfmt_error_; }
   /// Why this context's programs cannot be traced; empty if they can.
@@ -119,6 +123,7 @@ class Context {
   base::Result<void> set_up(const Host& host);
   base::Result<void> settle_limits();
   base::Result<void> keep_without_cgroup(const std::string& limit, std::uint64_t value);
+  base::Result<wire::Frame> await_frame(wire::MessageType type);
   base::Result<void> await_ready();
   base::Result<void> choose_user();
   int count_survivors() const;

@@ -336,6 +336,9 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     auto farm = make_farm(*hosted->context);
     if (!farm) return tl::unexpected<base::Error>(farm.error());
     hosted->farm = std::move(*farm);
+    if (auto tried = hosted->context->await_walls(); !tried) {
+      return tl::unexpected<base::Error>(tried.error());
+    }
     hosted->offers = offers_of(*hosted->context);
   }
   hosted->handover = std::make_unique<Handover>(

@@ -93,7 +93,7 @@ Offers probe_offers(contexts::Tier tier, const contexts::RuntimeDir& runtime,
   spec.name = "probe";
   spec.child_context = "user";
   auto context = contexts::Context::create(spec, {runtime, programs, tier});
-  auto offers = context ? offers_of(**context) : Offers{};
+  auto offers = context && (*context)->await_walls() ? offers_of(**context) : Offers{};
   runtime.remove(spec.name);
   return offers;
 }

@@ -211,8 +211,8 @@ void visit(auto& codec, Of<Setup> auto& m) {
 }
 void visit(auto& codec, Of<Ready> auto& m) {
   codec(m.error), codec(m.step), codec(m.lacks), codec(m.farm_error), codec(m.memfd_error);
-  codec(m.binfmt_error), codec(m.ptrace_error);
 }
+void visit(auto& codec, Of<Walls> auto& m) { codec(m.binfmt_error), codec(m.ptrace_error); }
 void visit(auto& codec, Of<Confinement> auto& m) {
   codec(m.mechanism), codec(m.covered), codec(m.shims), codec(m.kept), codec.path(m.preload_file);
   codec(m.has_ruleset), codec(m.has_program), codec.path(m.stub);

@@ -54,6 +54,7 @@ base::Result<Header> decode_header(std::string_view bytes);
   X(Interrupted, interrupted)      \
   X(Setup, setup)                  \
   X(Ready, ready)                  \
+  X(Walls, walls)                  \
   X(Spawn, spawn)                  \
   X(SpawnFds, spawn_fds)           \
   X(ShellUpdate, shell_update)     \

@@ -36,6 +36,7 @@ enum class MessageType : std::uint16_t {
   spawn_fds = 26,
   job_refused = 27,
   shell_update = 28,
+  walls = 29,
   // A client and routerd's control socket.
   control = 30,
   control_reply = 31,
@@ -393,11 +394,15 @@ struct Ready {
   std::string farm_error = {};
   /// Programs can be made of a memfd all the same, and why.
   std::string memfd_error = {};
-  /// Why programs cannot be put behind a binfmt_misc of their own, and why they cannot be traced;
-  /// empty if they can, or if Setup did not ask.
-  std::string binfmt_error = {};
-  std::string ptrace_error = {};
   bool operator==(const Ready&) const = default;
+};
+
+/// An init tells what it has tried after Ready, if Setup asked for that: why programs cannot be put
+/// behind a binfmt_misc of their own, and why they cannot be traced. Empty if they can.
+struct Walls {
+  std::string binfmt_error;
+  std::string ptrace_error;
+  bool operator==(const Walls&) const = default;
 };
 
 /// What a spawner does to an agent's process before its exec, so that what the agent starts cannot
@@ -422,8 +427,8 @@ struct Confinement {
 };
 
 /// routerd hands a job to an init. The descriptors of request.fd_numbers, then those of
-/// `confinement`, came before in SpawnFds messages and are closed at routerd by now; with this comes
-/// the connection to the requester.
+/// `confinement`, came before in SpawnFds messages and are closed at routerd by now; with this
+/// comes the connection to the requester.
 struct Spawn {
   std::uint64_t job = 0;
   ExecRequest request;

@@ -72,11 +72,15 @@ void limit_capabilities(std::uint64_t capabilities) {
   ::syscall(SYS_capset, &header, sets);
 }
 
-void try_walls(const wire::Setup& setup, wire::Ready& ready) {
-  ready.ptrace_error = why_not_traced();
-  ready.binfmt_error = is_isolated(static_cast<Tier>(setup.tier))
+/// What could enforce the routing of agents. After Ready, so that routerd builds the farm
+/// meanwhile.
+void try_walls(const wire::Setup& setup) {
+  wire::Walls walls;
+  walls.ptrace_error = why_not_traced();
+  walls.binfmt_error = is_isolated(static_cast<Tier>(setup.tier))
                            ? why_not_binfmt(setup.runtime_dir + "/airlock-stub")
                            : "needs a mount namespace of the context's own";
+  (void)wire::send_datagram(kChannel, wire::MessageType::walls, wire::encode(walls));
 }
 
 bool is_channel_closed() {
@@ -203,8 +207,8 @@ int main() {
     setup.refused_calls = 0;
     ready.lacks.add("no system call is refused: this kernel has no seccomp filters");
   }
-  if (setup.with_route) try_walls(setup, ready);
   if (is_channel_closed()) _exit(1);
   report(setup, ready, std::move(farm));
+  if (setup.with_route) try_walls(setup);
   supervise(setup);
 }

@@ -51,6 +51,8 @@ TestContext::TestContext(contexts::Tier tier,
   if (change) change(spec);
   context_ =
       value_of(contexts::Context::create(std::move(spec), {*runtime_, programs_folder(), tier}));
+  if (auto tried = context_->await_walls(); !tried)
+    throw std::runtime_error(tried.error().message());
 }
 
 wire::ExecRequest TestContext::request(const std::vector<std::string>& argv) {

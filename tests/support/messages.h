@@ -190,7 +190,11 @@ inline wire::Setup full() {
 }
 template <>
 inline wire::Ready full() {
-  return {-1, "mount proc", {"no mqueue", ""}, "no tmpfs", "no knob", "no 6.7", "no ptrace"};
+  return {-1, "mount proc", {"no mqueue", ""}, "no tmpfs", "no knob"};
+}
+template <>
+inline wire::Walls full() {
+  return {"no 6.7", "no ptrace"};
 }
 template <>
 inline wire::Spawn full() {

@@ -44,6 +44,7 @@ class World {
     const std::string name = spec.name;
     hosted->context = support::value_of(
         contexts::Context::create(std::move(spec), {runtime_, support::programs_folder(), tier}));
+    REQUIRE(hosted->context->await_walls());
     hosted->offers = routerd::offers_of(*hosted->context);
     hosted->handover = std::make_unique<routerd::Handover>(
         io_, hosted->context->channel(), [](wire::Frame) {}, [] {});

@@ -45,7 +45,7 @@ std::size_t offset_of(const std::string& bytes, const std::string& part) {
   ExecRequest, Started, Stopped, Continued, Exited, NotStarted, RunHere, Signal, Resize, Setup,   \
       Ready, Spawn, SpawnFds, ListJobs, JobList, SignalJob, Control, ControlReply, Event, Attach, \
       Attached, Release, JobRefused, ShellUpdate, ShellOrder, ShellState, Queued, KeptExec,       \
-      KeepNote, PortRequest, PortGrant, RunAgain
+      KeepNote, PortRequest, PortGrant, RunAgain, Walls
 
 TEMPLATE_TEST_CASE("every message survives a round trip", "[wire]", EVERY_MESSAGE) {
   const auto full = support::full<TestType>();
@@ -90,6 +90,7 @@ TEST_CASE("every message type has a number of its own, which never changes", "[w
   CHECK(static_cast<int>(type_of<SignalJob>()) == 25);
   CHECK(static_cast<int>(type_of<SpawnFds>()) == 26);
   CHECK(static_cast<int>(type_of<JobRefused>()) == 27);
+  CHECK(static_cast<int>(type_of<Walls>()) == 29);
   CHECK(static_cast<int>(type_of<Control>()) == 30);
   CHECK(static_cast<int>(type_of<ControlReply>()) == 31);
   CHECK(static_cast<int>(type_of<Event>()) == 32);
