@@ -67,7 +67,7 @@ class BufferedExec : public std::enable_shared_from_this<BufferedExec> {
     if (!exchange) return;
     const auto& refusal = exec_->facts().not_started;
     if (refusal && refusal->error == EBUSY) {
-      forget();
+      app_.execs->forget(exec_->facts().id);
       return refuse(*exchange, problem("shell-busy"));
     }
     if (!refusal) return exchange->reply(result());
@@ -77,15 +77,9 @@ class BufferedExec : public std::enable_shared_from_this<BufferedExec> {
                        if (there || there.error().code != ENOENT) {
                          return exchange->reply(self->result());
                        }
-                       self->forget();
+                       self->app_.execs->forget(self->exec_->facts().id);
                        refuse(*exchange, problem_of(there.error()));
                      });
-  }
-
-  // It has not run: the same request may be tried again.
-  void forget() {
-    app_.idempotency.drop(exec_->facts().once_name);
-    app_.execs->forget(exec_->facts().id);
   }
 
   Response result() const {

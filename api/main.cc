@@ -87,9 +87,13 @@ int serve() {
   }
   api::App app{.io = io, .daemon = std::move(*daemon)};
   app.refusals = std::make_unique<api::Refusals>(io, *app.daemon);
-  app.execs = std::make_unique<api::ExecTable>(api::ExecHost{
-      io, *app.daemon, state, ::access("/bin/bash", X_OK) == 0 ? "bash" : "sh",
-      [&app](const api::ExecFacts& facts) { ++app.counters.execs[api::status_of(facts)]; }});
+  app.execs = std::make_unique<api::ExecTable>(
+      api::ExecHost{io, *app.daemon, state, ::access("/bin/bash", X_OK) == 0 ? "bash" : "sh",
+                    [&app](const api::ExecFacts& facts) {
+                      ++app.counters.execs[api::status_of(facts)];
+                      // It has not run: the same request may be tried again.
+                      if (facts.not_started) app.idempotency.drop(facts.once_name);
+                    }});
   std::unique_ptr<api::Server> server;
   // Nothing is served before it is known who may ask, and what an earlier process has left.
   const auto open_doors = [&] {

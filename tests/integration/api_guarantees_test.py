@@ -115,6 +115,14 @@ class Repetition(ApiCase):
         self.refused(422, 'idempotency-key-reused', 'POST', '/api/v1/contexts', {**spec, 'env': {'A': '1'}},
                      headers=headers)
         self.assertTrue(self.expect(200, *run, headers=headers)['success'])
+        # A shell that was busy, for a stream as well.
+        running = self.exec('read line', stdin='open', yieldMs=0)
+        body = {'command': 'echo ran', 'onBusy': 'fail'}
+        with self.stream(self.RUN, body, headers=headers) as response:
+            self.assertEqual(list(events(response))[-1]['status'], 'failed')
+        self.expect(200, 'POST', f'/api/v1/execs/{running["id"]}/stdin?close=true', b'')
+        self.expect(200, 'GET', f'/api/v1/execs/{running["id"]}?waitMs=60000')
+        self.assertEqual(self.again(body, 'key').json['stdout'], 'ran\n')
 
 
 class Rates(ApiCase):
