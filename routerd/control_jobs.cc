@@ -132,7 +132,7 @@ void list_jobs(Daemon& daemon, HostedContext& hosted, const Reply& reply) {
   });
 }
 
-void runs_anything(Daemon& daemon, HostedContext& hosted, std::function<void(bool)> then) {
+void runs_anything(Daemon& daemon, HostedContext& hosted, const std::function<void(bool)>& then) {
   const Reply on_error = [then](const base::Result<json>&) { then(true); };
   with_jobs(daemon, hosted, on_error, [shells = hosted.shells, then](const wire::JobList& list) {
     const auto hosts = shells->hosts();
