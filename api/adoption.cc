@@ -42,6 +42,11 @@ class Adoption : public std::enable_shared_from_this<Adoption> {
     if (left) {
       const std::string key = left->key;
       auto adopted = app_.execs->adopt(*left, std::move(frame.fds));
+      const auto exec = app_.execs->find(key);
+      if (exec && !exec->facts().not_started) {
+        const auto& facts = exec->facts();
+        app_.idempotency.adopt(facts.once_name, facts.once_hash, facts.id, facts.started_ms);
+      }
       if (!adopted) {
         spdlog::error("job {} is given up: {}", key, adopted.error().message());
         app_.daemon->jobs().send(wire::Release{key});

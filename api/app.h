@@ -8,7 +8,10 @@
 #include "api/daemon_client.h"
 #include "api/exec_table.h"
 #include "api/guard.h"
+#include "api/idempotency.h"
 #include "api/problem.h"
+#include "api/rate.h"
+#include "api/refusals.h"
 #include "api/tokens.h"
 
 namespace api {
@@ -29,6 +32,15 @@ struct App {
   Tokens tokens;
   GuardRules rules;
   Counters counters;
+  /// Requests of one token, and wrong tokens of one address: those of an address that many share
+  /// must not keep the right ones out.
+  Rate requests{kUsualRate};
+  Rate wrong_tokens{kWrongTokenRate};
+  Idempotency idempotency;
+  std::unique_ptr<Refusals> refusals;
+
+  static constexpr double kUsualRate = 2000;     ///< per second
+  static constexpr double kWrongTokenRate = 10;  ///< per second
 };
 
 /// What the client is told when the daemon does not do what it was asked.

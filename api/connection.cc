@@ -169,6 +169,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     Request request;
     request.method = std::string(head.method_string());
     request.id = request_id_;
+    request.client = address_;
     for (const auto& field : head) {
       std::string name(field.name_string());
       for (char& c : name) {

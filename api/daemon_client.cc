@@ -1,5 +1,7 @@
 #include "api/daemon_client.h"
 
+#include <boost/asio/post.hpp>
+
 #include "api/http.h"
 #include "wire/requester.h"
 
@@ -50,6 +52,28 @@ void DaemonClient::ask(const std::string& verb, json fields, Answer answer) {
   fields["verb"] = verb;
   questions_.push_back({to_text(fields), std::move(answer)});
   if (!is_asking_) ask_next();
+}
+
+void DaemonClient::ask_apart(const std::string& verb, json fields, Answer answer) {
+  auto socket = open();
+  if (!socket) return answer(tl::unexpected<base::Error>(socket.error()));
+  struct Question {
+    std::unique_ptr<FrameConnection> connection;
+    Answer answer;
+  };
+  auto asked = std::make_shared<Question>(Question{nullptr, std::move(answer)});
+  const auto finish = [this, asked](base::Result<json> told) {
+    const auto then = std::exchange(asked->answer, nullptr);
+    if (!then) return;
+    // Not now: the connection is in the middle of its callback.
+    boost::asio::post(io_, [asked] { asked->connection.reset(); });
+    then(std::move(told));
+  };
+  asked->connection = std::make_unique<FrameConnection>(
+      io_, std::move(*socket), [finish](const wire::Frame& frame) { finish(read_answer(frame)); },
+      [finish] { finish(base::failure("ask the daemon", ECONNRESET)); });
+  fields["verb"] = verb;
+  asked->connection->send(wire::Control{to_text(fields)});
 }
 
 void DaemonClient::ask_next() {

@@ -26,6 +26,10 @@ class DaemonClient {
   /// Asks {verb, …fields}. Questions are answered in their order.
   void ask(const std::string& verb, nlohmann::json fields, Answer answer);
 
+  /// The same on a connection of its own: for what may take a while, as others' answers do not wait
+  /// for it.
+  void ask_apart(const std::string& verb, nlohmann::json fields, Answer answer);
+
   /// For messages of the job store, which are not answered here.
   FrameConnection& jobs() { return *jobs_; }
 

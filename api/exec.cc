@@ -172,8 +172,20 @@ void Exec::take_job() {
 
 /// True if it was the last one.
 bool Exec::obey(wire::Frame frame) {
+  if (frame.type == wire::MessageType::queued) {
+    if (auto queued = wire::decode<wire::Queued>(frame.payload)) facts_.job = queued->job;
+    facts_.is_queued = true;
+    keep_note();
+    notify();
+    return false;
+  }
   if (frame.type == wire::MessageType::started) {
-    if (auto started = wire::decode<wire::Started>(frame.payload)) facts_.pid = started->pid;
+    if (auto started = wire::decode<wire::Started>(frame.payload)) {
+      facts_.pid = started->pid;
+      facts_.job = started->job;
+    }
+    facts_.begun_ms = now_ms();
+    facts_.is_queued = false;
     if (!facts_.has_terminal || frame.fds.empty()) {
       keep_note();
       notify();
@@ -350,45 +362,6 @@ void Exec::notify() {
   for (const auto& [number, action] : subscribers) {
     if (subscribers_.contains(number)) action();
   }
-}
-
-// ---- input ----
-
-void Exec::set_input(base::UniqueFd fd) {
-  if (!fd) return;
-  (void)base::set_nonblocking(fd.borrow(), true);
-  input_.emplace(host_.io, fd.release());
-  input_state_ = Input::open;
-}
-
-base::Result<std::size_t> Exec::write_input(std::string_view bytes) {
-  if (!input_) return base::failure("write input", EPIPE);
-  const ssize_t written = ::write(input_->native_handle(), bytes.data(), bytes.size());
-  if (written < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
-  if (written < 0) return base::os_error("write input");
-  input_bytes_ += static_cast<std::uint64_t>(written);
-  return static_cast<std::size_t>(written);
-}
-
-void Exec::await_input(std::function<void()> action) {
-  if (!input_) return;
-  input_->async_wait(Wait::wait_write, [action = std::move(action),
-                                        weak = weak_from_this()](boost::system::error_code error) {
-    if (!error && weak.lock()) action();
-  });
-}
-
-void Exec::close_input() {
-  if (!input_) return;
-  if (facts_.has_terminal && !has_ended()) {
-    // The end of a terminal's input is a character.
-    (void)!::write(input_->native_handle(), "\x04", 1);
-    return;
-  }
-  input_.reset();
-  input_state_ = Input::closed;
-  // The daemon has a copy of the pipe's end.
-  host_.daemon.jobs().send(wire::Release{facts_.id, "stdin"});
 }
 
 }  // namespace api

@@ -12,11 +12,6 @@ constexpr std::size_t kLongestCommand = 4u << 20;
 constexpr std::uint64_t kLongestTime = 30ull * 24 * 3600 * 1000;  // 30 days
 constexpr const char* kShellNames = "[a-z][a-z0-9_-]*, at most 32 bytes";
 
-bool is_shell_name(const std::string& name) {
-  if (name.empty() || name.size() > 32 || name[0] < 'a' || name[0] > 'z') return false;
-  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos;
-}
-
 void read_program(Fields& fields, ExecOrder& order) {
   if (auto command = fields.text("command", kLongestCommand)) order.command = std::move(*command);
   if (auto argv = fields.texts("argv")) order.argv = std::move(*argv);
@@ -29,6 +24,7 @@ void read_program(Fields& fields, ExecOrder& order) {
 
 void read_shell(Fields& fields, ExecOrder& order) {
   const json* shell = fields.find("shell");
+  order.takes_default_shell = shell == nullptr && fields.has("command") && !fields.has("tty");
   if (shell == nullptr || *shell == false) return;
   if (!shell->is_string() || !is_shell_name(shell->get<std::string>())) {
     return fields.fail(
@@ -112,6 +108,11 @@ void read_output(Fields& fields, ExecOrder& order) {
 }
 
 }  // namespace
+
+bool is_shell_name(const std::string& name) {
+  if (name.empty() || name.size() > 32 || name[0] < 'a' || name[0] > 'z') return false;
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos;
+}
 
 Checked<ExecOrder> read_exec_order(const json& body) {
   ExecOrder order;

@@ -22,6 +22,8 @@ struct ExecOrder {
   std::vector<std::string> argv;
   /// The persistent shell that runs `command`; empty: a new one.
   std::string shell;
+  /// Nothing was said about shells: a persistent context runs `command` in its shell `default`.
+  bool takes_default_shell = false;
   bool fail_if_busy = false;
 
   std::vector<std::string> env;  ///< NAME=VALUE, for this exec only
@@ -39,11 +41,17 @@ struct ExecOrder {
   Encoding encoding = Encoding::automatic;
   std::uint64_t max_bytes = 1u << 20;  ///< kept of each stream: half of it its head, half its tail
   bool kill_on_disconnect = true;
+  /// Of the request's Idempotency-Key and body (Idempotency); empty: without.
+  std::string once_name;
+  std::string once_hash;
   /// A streaming client that does not read stops the program, as a pipe would; else it misses some.
   bool waits_for_reader = true;
 };
 
 constexpr std::uint64_t kMostOutput = 64u << 20;
+
+/// As persistent shells are called.
+bool is_shell_name(const std::string& name);
 
 /// Reads the body of an exec request; pure. `new_shell` runs `command` where no persistent shell
 /// does: "bash", say.

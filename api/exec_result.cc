@@ -28,6 +28,8 @@ ExecFacts facts_of(const ExecOrder& order, std::string id, std::string context,
     facts.argv.push_back(word);
   }
   facts.shell = order.shell;
+  facts.once_name = order.once_name;
+  facts.once_hash = order.once_hash;
   facts.has_terminal = order.terminal.has_value();
   facts.max_bytes = order.max_bytes;
   facts.started_ms = now_ms;
@@ -57,11 +59,16 @@ std::string to_note(const ExecFacts& facts) {
                   {"command", facts.command},
                   {"argv", facts.argv},
                   {"shell", facts.shell},
+                  {"onceName", facts.once_name},
+                  {"onceHash", facts.once_hash},
                   {"hasTerminal", facts.has_terminal},
                   {"maxBytes", facts.max_bytes},
                   {"startedMs", facts.started_ms},
                   {"endedMs", facts.ended_ms},
+                  {"begunMs", facts.begun_ms},
                   {"pid", facts.pid},
+                  {"job", facts.job},
+                  {"isQueued", facts.is_queued},
                   {"exited", coded(facts.exited)},
                   {"notStarted", coded(facts.not_started)},
                   {"isLost", facts.is_lost}});
@@ -77,11 +84,16 @@ std::optional<ExecFacts> read_note(const std::string& note) {
     facts.command = body.at("command").get<std::string>();
     facts.argv = body.at("argv").get<std::vector<std::string>>();
     facts.shell = body.at("shell").get<std::string>();
+    facts.once_name = body.at("onceName").get<std::string>();
+    facts.once_hash = body.at("onceHash").get<std::string>();
     facts.has_terminal = body.at("hasTerminal").get<bool>();
     facts.max_bytes = body.at("maxBytes").get<std::uint64_t>();
     facts.started_ms = body.at("startedMs").get<std::int64_t>();
     facts.ended_ms = body.at("endedMs").get<std::int64_t>();
+    facts.begun_ms = body.at("begunMs").get<std::int64_t>();
     facts.pid = body.at("pid").get<int>();
+    facts.job = body.at("job").get<std::uint64_t>();
+    facts.is_queued = body.at("isQueued").get<bool>();
     decode_into(body.at("exited"), facts.exited);
     decode_into(body.at("notStarted"), facts.not_started);
     facts.is_lost = body.at("isLost").get<bool>();
@@ -104,7 +116,7 @@ std::string to_time(std::int64_t ms) {
 const char* status_of(const ExecFacts& facts) {
   if (facts.not_started) return "failed";
   if (facts.is_lost) return "lost";
-  if (!facts.exited) return "running";
+  if (!facts.exited) return facts.is_queued ? "queued" : "running";
   if (facts.exited->timed_out) return "timed_out";
   return base::WaitStatus(facts.exited->wait_status).term_signal() ? "signaled" : "exited";
 }
@@ -170,6 +182,11 @@ json to_json(const ExecFacts& facts, std::int64_t now_ms) {
                  {"startedAt", to_time(facts.started_ms)},
                  {"endedAt", has_ended ? json(to_time(facts.ended_ms)) : json()},
                  {"durationMs", std::max<std::int64_t>(0, end - facts.started_ms)}};
+  // What it has waited for other commands of its shell is part of its duration.
+  if (!facts.shell.empty()) {
+    const std::int64_t begun = facts.begun_ms != 0 ? facts.begun_ms : end;
+    result["queuedMs"] = std::max<std::int64_t>(0, begun - facts.started_ms);
+  }
   add_ending(result, facts);
   result["success"] = facts.exited && result["exitCode"] == 0;
   add_shell(result, facts);

@@ -18,11 +18,16 @@ struct ExecFacts {
   std::string command;            ///< the first kMostShown bytes of it
   std::vector<std::string> argv;  ///< as many words as fit there
   std::string shell;
+  std::string once_name;  ///< ExecOrder
+  std::string once_hash;
   bool has_terminal = false;
   std::uint64_t max_bytes = 0;
   std::int64_t started_ms = 0;  ///< since 1970
   std::int64_t ended_ms = 0;    ///< 0: not yet
+  std::int64_t begun_ms = 0;    ///< 0: not started yet
   int pid = 0;                  ///< in its context; 0: not started yet
+  std::uint64_t job = 0;        ///< the daemon's number; 0: not known yet
+  bool is_queued = false;       ///< waits for other commands of its shell
   std::optional<wire::Exited> exited;
   std::optional<wire::NotStarted> not_started;
   bool is_lost = false;  ///< ended, and nobody knows how
@@ -48,7 +53,7 @@ struct Capture {
   std::uint64_t omitted = 0;  ///< bytes left out there
 };
 
-/// "running", "exited", "signaled", "timed_out", "failed" or "lost".
+/// "queued", "running", "exited", "signaled", "timed_out", "failed" or "lost".
 const char* status_of(const ExecFacts& facts);
 /// What a client is told (docs/API.md). `now_ms` counts for one that still runs.
 nlohmann::json to_json(const ExecFacts& facts, std::int64_t now_ms);

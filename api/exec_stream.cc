@@ -108,6 +108,10 @@ class Follower : public std::enable_shared_from_this<Follower> {
 
   void add_start(std::string& events, const EventStream& stream) {
     const auto& facts = exec_->facts();
+    if (facts.is_queued && !std::exchange(has_told_queue_, true)) {
+      append_event(events, stream.format(), "notice",
+                   to_text(json{{"reason", "queued"}, {"id", facts.id}}), cursor_text(cursor_));
+    }
     if (has_started_ || (facts.pid == 0 && !exec_->has_ended())) return;
     has_started_ = true;
     append_event(events, stream.format(), "start",
@@ -140,6 +144,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   ExecStreamOptions options_;
   Cursor cursor_;
   std::uint64_t subscription_ = 0;
+  bool has_told_queue_ = false;
   bool has_started_ = false;
 };
 

@@ -51,6 +51,18 @@ Checked<json> read_body(const Request& request) {
   return body;
 }
 
+const char* what_is_wrong_with_env(const json& env) {
+  if (!env.is_object()) return "expected an object of strings";
+  for (const auto& [name, value] : env.items()) {
+    const bool is_right =
+        !name.empty() && name.find_first_of(std::string("=\0", 2)) == std::string::npos &&
+        (value.is_null() || (value.is_string() &&
+                             value.get_ref<const std::string&>().find('\0') == std::string::npos));
+    if (!is_right) return "expected names without '=' and strings or null, both without NUL";
+  }
+  return nullptr;
+}
+
 const json* Fields::find(const std::string& name) {
   known_.insert(name);
   const auto found = object_.find(name);

@@ -21,6 +21,10 @@ using Checked = tl::expected<T, Problem>;
 Checked<nlohmann::json> read_body(const Request& request);
 constexpr std::size_t kDeepestJson = 16;
 
+/// Why `env` is no object of variables: strings, or null for what is to be removed. Null: it is
+/// one.
+const char* what_is_wrong_with_env(const nlohmann::json& env);
+
 /// Typed fields of a JSON object. What is wrong is collected; done() tells. A field nobody asked
 /// for is wrong, too: it may be a misspelled one.
 class Fields {

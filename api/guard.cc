@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> cors_headers(const std::string&
                                                               const GuardRules& rules) {
   if (origin.empty() || !is_in(rules.origins, lower(origin))) return {};
   return {{"Access-Control-Allow-Origin", origin},
-          {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After"},
+          {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Idempotency-Replayed"},
           {"Vary", "Origin"}};
 }
 

@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "api/app.h"
-#include "api/event_stream.h"
 #include "api/fields.h"
 #include "api/handlers.h"
+#include "api/once.h"
 
 namespace api {
 
@@ -14,23 +14,28 @@ namespace {
 /// A context as clients see it: of the daemon's description, what is not about the machine.
 json described(const json& context) {
   json told = json::object();
-  for (const char* key : {"name", "cwd", "childContext", "routeChild", "enforce", "isolation",
-                          "envNames", "user", "tier", "lacks", "integrity", "persistent"}) {
+  for (const char* key :
+       {"name", "cwd", "childContext", "routeChild", "enforce", "isolation", "rootfs", "envNames",
+        "user", "tier", "lacks", "integrity", "persistent", "limits", "ttlMs", "ttlRemainingMs",
+        "idleTimeoutMs", "idleRemainingMs"}) {
     if (const auto found = context.find(key); found != context.end()) told[key] = *found;
   }
   return told;
 }
 
+Response context_response(const json& context, unsigned status = 200) {
+  auto response = json_response(described(context), status);
+  if (status == 201) {
+    response.headers.emplace_back("Location", "/api/v1/contexts/" + context.value("name", ""));
+  }
+  return response;
+}
+
 /// Answers with the context of the daemon's answer, or why there is none.
-DaemonClient::Answer answer_context(std::shared_ptr<Exchange> exchange, unsigned status = 200) {
-  return [exchange = std::move(exchange), status](const base::Result<json>& answer) {
+DaemonClient::Answer answer_context(std::shared_ptr<Exchange> exchange) {
+  return [exchange = std::move(exchange)](const base::Result<json>& answer) {
     if (!answer) return refuse(*exchange, problem_of(answer.error()));
-    auto response = json_response(described(answer->value("context", json::object())), status);
-    if (status == 201) {
-      response.headers.emplace_back("Location",
-                                    "/api/v1/contexts/" + answer->at("context").value("name", ""));
-    }
-    exchange->reply(std::move(response));
+    exchange->reply(context_response(answer->value("context", json::object())));
   };
 }
 
@@ -38,15 +43,28 @@ DaemonClient::Answer answer_context(std::shared_ptr<Exchange> exchange, unsigned
 void read_env(Fields& fields, json& target) {
   const json* env = fields.find("env");
   if (env == nullptr) return;
-  if (!env->is_object()) return fields.fail("env", "expected an object of strings");
-  for (const auto& [name, value] : env->items()) {
-    const bool is_right =
-        !name.empty() && name.find_first_of(std::string("=\0", 2)) == std::string::npos &&
-        (value.is_null() || (value.is_string() &&
-                             value.get_ref<const std::string&>().find('\0') == std::string::npos));
-    if (!is_right) return fields.fail("env", "expected names without '=' and strings or null");
-  }
+  if (const char* wrong = what_is_wrong_with_env(*env)) return fields.fail("env", wrong);
   target["env"] = *env;
+}
+
+void read_limits(Fields& fields, json& target) {
+  const json* limits = fields.find("limits");
+  if (limits == nullptr) return;
+  if (!limits->is_object()) return fields.fail("limits", "expected an object of numbers");
+  Fields part(*limits, "/limits");
+  for (const char* name : {"pids", "memory", "cpuHundredths", "openFiles", "tmpfs", "execTimeMs"}) {
+    if (const auto value = part.number(name, 1, 1ull << 53)) target["limits"][name] = *value;
+  }
+  fields.take_errors(part);
+}
+
+/// A null in `body` is told as such: for ever.
+void read_lifespan(Fields& fields, const json& body, json& target) {
+  constexpr std::uint64_t kLongest = 365ull * 24 * 3600 * 1000;
+  for (const char* name : {"ttlMs", "idleTimeoutMs"}) {
+    if (const auto value = fields.number(name, 1, kLongest)) target[name] = *value;
+    if (body.contains(name) && body[name].is_null()) target[name] = nullptr;
+  }
 }
 
 void copy_text(Fields& fields, json& target, const char* name) {
@@ -56,7 +74,8 @@ void copy_text(Fields& fields, json& target, const char* name) {
 Checked<json> read_spec(const json& body) {
   json spec = json::object();
   Fields fields(body);
-  for (const char* name : {"name", "cwd", "childContext", "isolation", "enforce", "user"}) {
+  for (const char* name :
+       {"name", "cwd", "childContext", "isolation", "rootfs", "enforce", "user"}) {
     copy_text(fields, spec, name);
   }
   if (!fields.has("name")) fields.fail("name", "expected a name");
@@ -67,6 +86,9 @@ Checked<json> read_spec(const json& body) {
     spec["routeChild"] = *word;
   }
   read_env(fields, spec);
+  read_limits(fields, spec);
+  if (const auto persistent = fields.boolean("persistent")) spec["persistent"] = *persistent;
+  read_lifespan(fields, body, spec);
   for (const char* name : {"share", "hide"}) {
     if (auto list = fields.texts(name)) spec[name] = std::move(*list);
   }
@@ -80,6 +102,8 @@ Checked<json> read_changes(const json& body) {
   copy_text(fields, changes, "cwd");
   copy_text(fields, changes, "childContext");
   read_env(fields, changes);
+  if (const auto persistent = fields.boolean("persistent")) changes["persistent"] = *persistent;
+  read_lifespan(fields, body, changes);
   if (auto wrong = fields.done()) return tl::unexpected<Problem>(std::move(*wrong));
   return changes;
 }
@@ -106,7 +130,18 @@ void create_context(App& app, const std::shared_ptr<Exchange>& exchange) {
   if (!exchange->request().token->reaches(spec->value("name", ""))) {
     return refuse(*exchange, problem("forbidden-scope", "the token is not for this context"));
   }
-  app.daemon->ask("ctx.create", {{"spec", std::move(*spec)}}, answer_context(exchange, 201));
+  const auto once = begin_once(app, *exchange);
+  if (!once) return;
+  app.daemon->ask("ctx.create", {{"spec", std::move(*spec)}},
+                  [&app, exchange, name = once->name](const base::Result<json>& answer) {
+                    if (!answer) {
+                      app.idempotency.drop(name);
+                      return refuse(*exchange, problem_of(answer.error()));
+                    }
+                    auto response = context_response(answer->at("context"), 201);
+                    app.idempotency.keep_response(name, response);
+                    exchange->reply(std::move(response));
+                  });
 }
 
 void get_context(App& app, const std::shared_ptr<Exchange>& exchange) {
@@ -146,20 +181,6 @@ void explain_route(App& app, const std::shared_ptr<Exchange>& exchange) {
                     told.erase("ok");
                     exchange->reply(json_response(told));
                   });
-}
-
-void get_route_events(App& app, const std::shared_ptr<Exchange>& exchange) {
-  const auto format = stream_format(exchange->request());
-  if (!format) return refuse(*exchange, problem("not-acceptable"));
-  auto stream = EventStream::start(app.io, exchange, *format);
-  auto followed = app.daemon->follow(
-      "routes", {{"follow", true}},
-      [stream](const json& event) {
-        if (!event.contains("routes")) stream->send("route", event);
-      },
-      [stream] { stream->end(problem("daemon-unavailable"), {}); });
-  if (!followed) return stream->end(problem_of(followed.error()), {});
-  stream->keep(std::shared_ptr<FrameConnection>(std::move(*followed)));
 }
 
 }  // namespace api

@@ -3,6 +3,7 @@
 #include "api/app.h"
 #include "api/handlers.h"
 #include "api/metrics.h"
+#include "api/openapi.h"
 #include "api/version.h"
 
 namespace api {
@@ -51,6 +52,26 @@ void get_info(App& app, const std::shared_ptr<Exchange>& exchange) {
                   {{"name", exchange->request().token->name},
                    {"contexts", exchange->request().token->contexts}}}};
     exchange->reply(json_response(told));
+  });
+}
+
+void get_openapi(App&, const std::shared_ptr<Exchange>& exchange) {
+  exchange->reply({200, "application/json", std::string(kOpenApi), {}});
+}
+
+// What airlock holds for its services: nobody else gets these.
+void list_ports(App& app, const std::shared_ptr<Exchange>& exchange) {
+  app.daemon->ask("services", json::object(), [exchange](const base::Result<json>& answer) {
+    if (!answer) return refuse(*exchange, problem_of(answer.error()));
+    json items = json::array();
+    for (const auto& service : answer->value("services", json::array())) {
+      for (json port : service.value("ports", json::array())) {
+        port["service"] = service.value("name", "");
+        port["state"] = service.value("state", "");
+        items.push_back(std::move(port));
+      }
+    }
+    exchange->reply(json_response({{"items", std::move(items)}}));
   });
 }
 

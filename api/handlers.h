@@ -14,6 +14,8 @@ void get_health(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_ready(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_metrics(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_info(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_openapi(App& app, const std::shared_ptr<Exchange>& exchange);
+void list_ports(App& app, const std::shared_ptr<Exchange>& exchange);
 
 // handle_contexts.cc
 void list_contexts(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -22,7 +24,22 @@ void get_context(App& app, const std::shared_ptr<Exchange>& exchange);
 void set_context(App& app, const std::shared_ptr<Exchange>& exchange);
 void destroy_context(App& app, const std::shared_ptr<Exchange>& exchange);
 void explain_route(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_audit_events(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_route_events(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_settings.cc: where and with what a context's programs start
+void get_env(App& app, const std::shared_ptr<Exchange>& exchange);
+void put_env(App& app, const std::shared_ptr<Exchange>& exchange);
+void patch_env(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_cwd(App& app, const std::shared_ptr<Exchange>& exchange);
+void put_cwd(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_route(App& app, const std::shared_ptr<Exchange>& exchange);
+void put_route(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_shells.cc
+void list_shells(App& app, const std::shared_ptr<Exchange>& exchange);
+void interrupt_shell(App& app, const std::shared_ptr<Exchange>& exchange);
+void reset_shell(App& app, const std::shared_ptr<Exchange>& exchange);
 
 // handle_exec.cc: running programs
 void post_exec(App& app, const std::shared_ptr<Exchange>& exchange);

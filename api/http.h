@@ -24,6 +24,8 @@ struct Request {
   std::string body;
   /// Values of the {names} in the route's pattern.
   std::map<std::string, std::string> params;
+  /// The address it came from, without the port.
+  std::string client;
   /// Who asks; null for routes without authentication.
   std::shared_ptr<const Token> token;
   std::string id;

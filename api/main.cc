@@ -65,6 +65,7 @@ void apply_settings(api::App& app, const nlohmann::json& settings) {
   }
   app.rules = {settings.value("hosts", std::vector<std::string>{}),
                settings.value("origins", std::vector<std::string>{})};
+  app.requests.set(settings.value("requestsPerSecond", api::App::kUsualRate));
 }
 
 int serve() {
@@ -84,10 +85,15 @@ int serve() {
     spdlog::error("{}", daemon.error().message());
     return kCannotServe;
   }
-  api::App app{io, std::move(*daemon), nullptr, {}, {}, {}};
-  app.execs = std::make_unique<api::ExecTable>(api::ExecHost{
-      io, *app.daemon, state, ::access("/bin/bash", X_OK) == 0 ? "bash" : "sh",
-      [&app](const api::ExecFacts& facts) { ++app.counters.execs[api::status_of(facts)]; }});
+  api::App app{.io = io, .daemon = std::move(*daemon)};
+  app.refusals = std::make_unique<api::Refusals>(io, *app.daemon);
+  app.execs = std::make_unique<api::ExecTable>(
+      api::ExecHost{io, *app.daemon, state, ::access("/bin/bash", X_OK) == 0 ? "bash" : "sh",
+                    [&app](const api::ExecFacts& facts) {
+                      ++app.counters.execs[api::status_of(facts)];
+                      // It has not run: the same request may be tried again.
+                      if (facts.not_started) app.idempotency.drop(facts.once_name);
+                    }});
   std::unique_ptr<api::Server> server;
   // Nothing is served before it is known who may ask, and what an earlier process has left.
   const auto open_doors = [&] {

@@ -12,17 +12,22 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"forbidden-host", 403, "This host name or origin is not allowed"},
     {"not-found", 404, "There is nothing at this address"},
     {"context-not-found", 404, "There is no such context"},
+    {"shell-not-found", 404, "The context has no such shell"},
     {"exec-not-found", 404, "There is no such exec"},
     {"method-not-allowed", 405, "This address does not take that method"},
     {"not-acceptable", 406, "None of the accepted media types is available"},
     {"request-timeout", 408, "The request did not arrive in time"},
     {"context-exists", 409, "There is a context of this name already"},
     {"shell-busy", 409, "The shell runs another command"},
+    {"request-in-progress", 409, "The same request is being done"},
     {"exec-ended", 409, "The exec has ended"},
     {"stdin-closed", 409, "The exec has no open input"},
     {"no-terminal", 409, "The exec has no terminal"},
+    {"exec-forgotten", 410, "What this key started is no longer known"},
     {"payload-too-large", 413, "The body is too large"},
     {"unsupported-media-type", 415, "The body must be JSON"},
+    {"idempotency-key-reused", 422, "The key came with another body before"},
+    {"cwd-not-found", 422, "The folder cannot be entered"},
     {"not-supported", 422, "This daemon cannot do that"},
     {"too-many-requests", 429, "Too many requests"},
     {"headers-too-large", 431, "The header is too large"},
@@ -39,6 +44,10 @@ Problem problem(const char* code, std::string detail) {
   Problem made{kind->status, kind->code, kind->title, std::move(detail), {}, false, 0};
   made.is_retryable = kind->status == 429 || kind->status == 503 || kind->status == 408;
   if (kind->status == 429 || kind->status == 503) made.retry_after_s = 1;
+  if (made.code == "request-in-progress") {
+    made.is_retryable = true;
+    made.retry_after_s = 1;
+  }
   return made;
 }
 

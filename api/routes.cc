@@ -13,12 +13,24 @@ const std::vector<Route>& routes() {
       {"GET", "/health", "health", {}, get_health},
       {"GET", "/ready", "ready", {}, get_ready},
       {"GET", "/metrics", "metrics", {}, get_metrics},
+      {"GET", "/api/v1/openapi.json", "openapi", read, get_openapi},
       {"GET", "/api/v1/info", "info", read, get_info},
       {"GET", "/api/v1/contexts", "listContexts", read, list_contexts},
       {"POST", "/api/v1/contexts", "createContext", admin, create_context},
       {"GET", "/api/v1/contexts/{context}", "getContext", read, get_context},
       {"PATCH", "/api/v1/contexts/{context}", "setContext", admin, set_context},
       {"DELETE", "/api/v1/contexts/{context}", "destroyContext", admin, destroy_context},
+      {"GET", "/api/v1/contexts/{context}/env", "getEnv", exec, get_env},
+      {"PUT", "/api/v1/contexts/{context}/env", "replaceEnv", exec, put_env},
+      {"PATCH", "/api/v1/contexts/{context}/env", "changeEnv", exec, patch_env},
+      {"GET", "/api/v1/contexts/{context}/cwd", "getCwd", read, get_cwd},
+      {"PUT", "/api/v1/contexts/{context}/cwd", "setCwd", exec, put_cwd},
+      {"GET", "/api/v1/contexts/{context}/route", "getRoute", read, get_route},
+      {"PUT", "/api/v1/contexts/{context}/route", "setRoute", admin, put_route},
+      {"GET", "/api/v1/contexts/{context}/shells", "listShells", read, list_shells},
+      {"POST", "/api/v1/contexts/{context}/shells/{shell}:interrupt", "interruptShell", exec,
+       interrupt_shell},
+      {"POST", "/api/v1/contexts/{context}/shells/{shell}:reset", "resetShell", exec, reset_shell},
       {"POST", "/api/v1/contexts/{context}/exec", "exec", exec, post_exec},
       {"GET", "/api/v1/contexts/{context}/execs", "listExecs", read, list_execs},
       {"POST", "/api/v1/contexts/{context}/route:explain", "explainRoute", read, explain_route},
@@ -28,6 +40,8 @@ const std::vector<Route>& routes() {
       {"POST", "/api/v1/execs/{exec}/stdin", "writeStdin", exec, post_stdin},
       {"POST", "/api/v1/execs/{exec}/signal", "signalExec", exec, post_signal},
       {"POST", "/api/v1/execs/{exec}/resize", "resizeExec", exec, post_resize},
+      {"GET", "/api/v1/ports", "listPorts", read, list_ports},
+      {"GET", "/api/v1/audit/events", "auditEvents", admin, get_audit_events},
       {"GET", "/api/v1/routes/events", "routeEvents", admin, get_route_events},
   };
   return table;
@@ -44,7 +58,12 @@ std::optional<std::map<std::string, std::string>> match(std::string_view pattern
       continue;
     }
     const auto close = pattern.find('}');
-    const auto value = path.substr(0, std::min(path.find('/'), path.size()));
+    // To the next '/', or to the word after ':' that says what is to be done.
+    const auto rest = pattern.substr(close + 1);
+    const auto verb = rest.substr(0, std::min(rest.find('/'), rest.size()));
+    auto value = path.substr(0, std::min(path.find('/'), path.size()));
+    if (!value.ends_with(verb)) return std::nullopt;
+    value.remove_suffix(verb.size());
     if (value.empty()) return std::nullopt;
     params.emplace(pattern.substr(1, close - 1), value);
     pattern.remove_prefix(close + 1);
@@ -81,11 +100,14 @@ std::string context_of(const App& app, const Request& request) {
 }
 
 std::optional<Problem> admit_token(App& app, Request& request, const Route* route) {
+  const auto now = std::chrono::steady_clock::now();
   request.token = app.tokens.find(bearer_of(request.header("authorization")));
   if (!request.token) {
     ++app.counters.refused_tokens;
+    if (!app.wrong_tokens.take(request.client, now)) return problem("too-many-requests");
     return problem("unauthorized", app.tokens.count() == 0 ? "no tokens are configured" : "");
   }
+  if (!app.requests.take(request.token->name, now)) return problem("too-many-requests");
   if (route == nullptr) return std::nullopt;
   if (!request.token->may(*route->scope)) {
     return problem("forbidden-scope", "the token's scope is not enough");
@@ -103,9 +125,7 @@ std::optional<Problem> admit_token(App& app, Request& request, const Route* rout
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Problem> admit(App& app, Request& request, const Route*& route) {
+std::optional<Problem> check(App& app, Request& request, const Route*& route) {
   if (auto wrong = check_origin(request, app.rules)) return wrong;
   std::vector<std::string> allowed;
   route = find_route(request.method, request.path, request.params, allowed);
@@ -119,6 +139,17 @@ std::optional<Problem> admit(App& app, Request& request, const Route*& route) {
   std::string list;
   for (const auto& method : allowed) list += (list.empty() ? "" : ", ") + method;
   return problem("method-not-allowed", "it takes " + list);
+}
+
+}  // namespace
+
+std::optional<Problem> admit(App& app, Request& request, const Route*& route) {
+  auto wrong = check(app, request, route);
+  if (wrong && (wrong->status == 401 || wrong->status == 403 || wrong->status == 429)) {
+    app.refusals->add({wrong->code, request.client, request.token ? request.token->name : "",
+                       route != nullptr ? route->operation : ""});
+  }
+  return wrong;
 }
 
 }  // namespace api

@@ -17,6 +17,12 @@ constexpr std::string_view kTooMany =
     "Retry-After: 1\r\nConnection: close\r\nContent-Length: 57\r\n\r\n"
     "{\"code\":\"too-many-requests\",\"status\":429,\"retryable\":true}\n";
 
+/// IPv4 as such, also where it comes to a dual-stack socket.
+std::string text_of(const boost::asio::ip::address& address) {
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6()).to_string();
+}
+
 }  // namespace
 
 base::Result<std::unique_ptr<Server>> Server::listen(App& app, base::UniqueFd listener,
@@ -56,7 +62,7 @@ void Server::take(tcp::socket socket) {
   error_code error;
   const auto peer = socket.remote_endpoint(error);
   if (error) return;
-  const std::string address = peer.address().to_string();
+  const std::string address = text_of(peer.address());
   auto& count = connections_[address];
   if (app_.counters.connections >= limits_.connections ||
       count >= limits_.connections_per_address) {

@@ -22,6 +22,8 @@ struct ApiConfig {
   std::vector<std::string> hosts;
   /// Web pages that may use the API, as "https://app.example": CORS and WebSockets.
   std::vector<std::string> origins;
+  /// Of one token, in the long run.
+  std::uint32_t requests_per_second = 2000;
   bool operator==(const ApiConfig&) const = default;
 };
 

@@ -42,6 +42,7 @@ json ApiSettings::current() const {
   return {{"tokens", tokens_},
           {"hosts", config_.hosts},
           {"origins", config_.origins},
+          {"requestsPerSecond", config_.requests_per_second},
           {"port", config_.port}};
 }
 

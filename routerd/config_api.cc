@@ -58,6 +58,12 @@ constexpr Key<ApiConfig> kApiKeys[] = {
      [](ConfigReader& reader, const Field& field, ApiConfig& api) {
        api.origins = read_words(reader, field, "an origin, as https://app.example");
      }},
+    {"requests_per_second",
+     [](ConfigReader& reader, const Field& field, ApiConfig& api) {
+       if (const auto number = reader.number(field, 1, 1'000'000)) {
+         api.requests_per_second = static_cast<std::uint32_t>(*number);
+       }
+     }},
 };
 
 }  // namespace

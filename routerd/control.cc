@@ -58,6 +58,7 @@ json describe(const HostedContext& hosted) {
                                    {"by", limit.by},
                                    {"hits", context.limit_hits(limit.name)}});
   }
+  described.update(hosted.lifetime->describe());
   described["enforcement"] = enforcement_json(context.spec().enforce, hosted.offers);
   described["initPid"] = context.init_pid();
   described["pidNamespace"] = context.pid_namespace();
@@ -112,10 +113,14 @@ void inspect_context(const Ask& ask) {
 }
 
 void create_context(const Ask& ask) {
-  auto spec = spec_from_json(ask.body.value("spec", json::object()));
+  json body = ask.body.value("spec", json::object());
+  Lifespan lifespan;
+  if (auto taken = take_lifespan(body, lifespan); !taken) return fail(ask.session, taken.error());
+  auto spec = spec_from_json(body);
   if (!spec) return fail(ask.session, spec.error());
   auto created = ask.daemon.create(std::move(*spec));
   if (!created) return fail(ask.session, created.error());
+  (*created)->lifetime->set(lifespan);
   reply(ask.session, {{"context", describe(**created)}});
 }
 
@@ -123,8 +128,18 @@ void set_context(const Ask& ask) {
   HostedContext* hosted = find_or_fail(ask);
   if (hosted == nullptr) return;
   const auto before = hosted->spec();
-  auto changed = change_spec(hosted->context->spec(), ask.body.value("changes", json::object()));
+  json changes = ask.body.value("changes", json::object());
+  Lifespan lifespan = hosted->lifetime->lifespan();
+  if (auto taken = take_lifespan(changes, lifespan); !taken) {
+    return fail(ask.session, taken.error());
+  }
+  auto changed = change_spec(hosted->context->spec(), changes);
   if (!changed) return fail(ask.session, changed.error());
+  hosted->lifetime->set(lifespan);
+  const json env = changes.value("env", json::object());
+  std::vector<std::string> names;
+  for (const auto& [name, value] : env.items()) names.push_back(name);
+  hosted->shells->will_change(names, changes.contains("cwd"));
   if (auto* trail = ask.daemon.trail()) trail->context_changed(before, hosted->spec());
   for (const auto& [name, each] : ask.daemon.hosted()) each->env_routes.clear();
   hosted->is_claimable = false;
@@ -218,6 +233,27 @@ void audit_state(const Ask& ask) {
                       {"lastError", trail->log().last_error()}});
 }
 
+// Lost ones are counted by the log itself.
+void follow_audit(const Ask& ask) {
+  auto* trail = ask.daemon.trail();
+  if (trail == nullptr) {
+    return fail(ask.session, {"this daemon keeps no audit log", ENOTSUP, {}});
+  }
+  reply(ask.session, json::object());
+  const auto number =
+      trail->log().follow([weak = ask.session.weak_from_this()](const json& record) {
+        if (const auto session = weak.lock()) {
+          session->send(wire::MessageType::event, wire::encode(wire::Event{to_text(record)}));
+        }
+      });
+  ask.session.on_close([trail, number] { trail->log().unfollow(number); });
+}
+
+void api_refused(const Ask& ask) {
+  if (auto* trail = ask.daemon.trail()) trail->api_refused(ask.body);
+  reply(ask.session, json::object());
+}
+
 void reply_or_fail(const Ask& ask, base::Result<json> answer) {
   if (!answer) return fail(ask.session, answer.error());
   reply(ask.session, std::move(*answer));
@@ -277,6 +313,8 @@ const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
       {"embed", embed_contexts},
       {"keep", keep},
       {"audit", audit_state},
+      {"audit.follow", follow_audit},
+      {"api.refused", api_refused},
       {"services", [](const Ask& ask) { reply(ask.session, list_services(ask.daemon)); }},
       {"service.restart",
        [](const Ask& ask) { reply_or_fail(ask, restart_service(ask.daemon, ask.body)); }},
@@ -292,8 +330,9 @@ const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
 /// What the API does not need it may not do.
 bool may_ask(Door door, std::string_view verb) {
   constexpr std::string_view kForApi[] = {
-      "info", "ctx.list", "ctx.inspect", "ctx.create",    "ctx.set",   "ctx.remove",
-      "jobs", "signal",   "routes",      "route.explain", "jobs.kept", "api.settings"};
+      "info",          "ctx.list", "ctx.inspect", "ctx.create",      "ctx.set",     "ctx.remove",
+      "jobs",          "signal",   "shells",      "shell.interrupt", "shell.reset", "routes",
+      "route.explain", "services", "jobs.kept",   "api.settings",    "api.refused", "audit.follow"};
   return door == Door::client || std::ranges::find(kForApi, verb) != std::end(kForApi);
 }
 

@@ -132,6 +132,19 @@ void list_jobs(Daemon& daemon, HostedContext& hosted, const Reply& reply) {
   });
 }
 
+void runs_anything(Daemon& daemon, HostedContext& hosted, const std::function<void(bool)>& then) {
+  const Reply on_error = [then](const base::Result<json>&) { then(true); };
+  with_jobs(daemon, hosted, on_error, [shells = hosted.shells, then](const wire::JobList& list) {
+    const auto hosts = shells->hosts();
+    const bool has_job = std::ranges::any_of(
+        list.jobs, [&hosts](const wire::Job& job) { return !hosts.contains(job.job); });
+    if (has_job) return then(true);
+    with_shells(*shells, [then](const auto& answers) {
+      then(std::ranges::any_of(answers, [](const auto& each) { return !each.state.jobs.empty(); }));
+    });
+  });
+}
+
 /// Job 0 is all of them, those of shells by the end of their hosts. One that has ended is an error,
 /// as for kill(1).
 void signal_job(Daemon& daemon, HostedContext& hosted, const json& body, const Reply& reply) {

@@ -13,6 +13,9 @@ namespace routerd {
 using Reply = std::function<void(base::Result<nlohmann::json>)>;
 
 void list_jobs(Daemon& daemon, HostedContext& hosted, const Reply& reply);
+/// Whether a program runs in the context: not what shells have left in the background, and true if
+/// nobody answers. `then` is called once, later.
+void runs_anything(Daemon& daemon, HostedContext& hosted, const std::function<void(bool)>& then);
 void signal_job(Daemon& daemon, HostedContext& hosted, const nlohmann::json& body,
                 const Reply& reply);
 void list_shells(HostedContext& hosted, Reply reply);

@@ -348,6 +348,7 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   hosted->handover->cap(hosted->context->rlimit_caps());
   hosted->shells = std::make_shared<Shells>(
       io_, [this, name] { return runtime_.add_shell(name, options_.programs); });
+  hosted->lifetime = make_lifetime(*this, name);
   if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
   return hosted_.emplace(name, std::move(hosted)).first->second.get();

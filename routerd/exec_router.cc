@@ -248,6 +248,7 @@ void ExecRouter::hand_over(const HostedContext& target, Handover& channel, Call&
                   "context '" + target.spec().name + "' takes no jobs: " + given.error().message(),
                   given.error().code);
   }
+  if (target.lifetime) target.lifetime->use();
   call.record.outcome = "run_in";
   call.record.latency_us =
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - call.accepted).count();

@@ -9,6 +9,7 @@
 #include "routerd/farm_keeper.h"
 #include "routerd/handover.h"
 #include "routerd/launch.h"
+#include "routerd/lifetime.h"
 #include "routerd/listener.h"
 #include "routerd/shells.h"
 
@@ -33,6 +34,7 @@ struct HostedContext {
   /// when a context changes.
   std::map<std::pair<std::uint64_t, std::string>, EnvRoute> env_routes;
   std::shared_ptr<Shells> shells;
+  std::shared_ptr<Lifetime> lifetime;
   /// Waiting for an answer of the init, by serial.
   std::map<std::uint64_t, std::function<void(wire::JobList)>> job_questions;
 

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "routerd/launch.h"
 #include "wire/requester.h"
 
 namespace routerd {
@@ -52,6 +53,7 @@ std::string_view name_in(std::string_view entry) { return entry.substr(0, entry.
 }  // namespace
 
 struct Shells::Shell {
+  std::uint64_t number = 0;
   /// Of the host's job: while it is open the host lives.
   base::UniqueFd job;
   std::unique_ptr<Handover> channel;
@@ -80,6 +82,13 @@ std::vector<Shells::Key> Shells::keys() const {
   return keys;
 }
 
+std::set<std::uint64_t> Shells::hosts() const {
+  std::set<std::uint64_t> hosts;
+  for (const auto& [key, shell] : shells_) hosts.insert(shell->number);
+  for (const auto& shell : ending_) hosts.insert(shell->number);
+  return hosts;
+}
+
 base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start how) {
   if (shells_.size() >= kMost) {
     return base::failure("start shell '" + key.name + "'", EAGAIN,
@@ -102,6 +111,7 @@ base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start h
       spawner.give({how.job, request_of(how, key.credentials)}, connection->theirs, std::move(fds));
   if (!given) return tl::unexpected<base::Error>(given.error());
   auto shell = std::make_shared<Shell>();
+  shell->number = how.job;
   shell->job = std::move(connection->ours);
   shell->env = std::move(how.env);
   shell->cwd = std::move(how.cwd);
@@ -138,6 +148,14 @@ void Shells::update(const EnvOf& env_of, const std::string& cwd) {
     shell->env = std::move(env);
     shell->cwd = cwd;
     if (update != wire::ShellUpdate{}) (void)shell->channel->tell(update);
+  }
+}
+
+void Shells::will_change(const std::vector<std::string>& names, bool folder) {
+  for (auto& [key, shell] : shells_) {
+    // A value that none has: whatever comes is different.
+    for (const auto& name : names) set_variable(shell->env, name, {"\0", 1});
+    if (folder) shell->cwd.clear();
   }
 }
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,11 +47,17 @@ class Shells : public std::enable_shared_from_this<Shells> {
   /// Starts a shell as a job that `spawner` runs. EAGAIN: there are kMost already.
   base::Result<Handover*> start(const Key& key, Handover& spawner, Start how);
   std::vector<Key> keys() const;
+  /// The jobs that their hosts are, not what runs in them.
+  std::set<std::uint64_t> hosts() const;
 
   /// The context has changed: tells each shell what is different from what it was told before. It
   /// applies that before its next command.
   using EnvOf = std::function<contexts::Environment(const wire::Credentials&)>;
   void update(const EnvOf& env_of, const std::string& cwd);
+
+  /// Has the next update() tell these variables, and the folder, also to shells that were told the
+  /// same before: commands may have changed them since.
+  void will_change(const std::vector<std::string>& names, bool folder);
 
   /// Has the host do something and tell its state. `then` is called once, later. ENOENT: no such
   /// shell (any more); ETIMEDOUT: its host does not answer. After a reset the shell is not found

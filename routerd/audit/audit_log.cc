@@ -123,6 +123,8 @@ void AuditLog::rotate() {
 void AuditLog::add(const char* event, json record) {
   record["event"] = event;
   record["time"] = now_text();
+  const auto followers = followers_;  // one may leave meanwhile
+  for (const auto& [number, follower] : followers) follower(record);
   {
     const std::lock_guard lock(mutex_);
     if (queue_.size() >= kMaxQueued) {
@@ -133,6 +135,11 @@ void AuditLog::add(const char* event, json record) {
     queue_.push_back(std::move(record));
   }
   changed_.notify_one();
+}
+
+std::uint64_t AuditLog::follow(Follower follower) {
+  followers_.emplace(next_follower_, std::move(follower));
+  return next_follower_++;
 }
 
 void AuditLog::run() {

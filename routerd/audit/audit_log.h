@@ -3,6 +3,8 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -34,6 +36,12 @@ class AuditLog {
   /// `record` gets "time" (UTC, now) and "event".
   void add(const char* event, nlohmann::json record);
 
+  /// `follower` gets each record that is added from now on, on the thread that adds it, as it is
+  /// before the log numbers it.
+  using Follower = std::function<void(const nlohmann::json&)>;
+  std::uint64_t follow(Follower follower);
+  void unfollow(std::uint64_t number) { followers_.erase(number); }
+
   const Options& options() const { return options_; }
   /// Of what is written.
   Head head() const;
@@ -52,6 +60,9 @@ class AuditLog {
   std::string path() const { return options_.folder + "/audit.jsonl"; }
 
   const Options options_;
+  // The adding thread's own.
+  std::map<std::uint64_t, Follower> followers_;
+  std::uint64_t next_follower_ = 1;
   // The writer's own.
   base::UniqueFd file_;
   std::uint64_t size_ = 0;

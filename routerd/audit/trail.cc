@@ -80,6 +80,19 @@ void Trail::context_destroyed(const std::string& name, int survivors) {
   log_->add("context.destroyed", {{"context", name}, {"survivors", survivors}});
 }
 
+void Trail::context_expired(const std::string& name, std::string_view why) {
+  log_->add("context.expired", {{"context", name}, {"reason", why}});
+}
+
+void Trail::api_refused(const json& refusal) {
+  json record = json::object();
+  for (const char* key : {"code", "client", "token", "operation"}) {
+    record[key] = refusal.value(key, "").substr(0, 128);
+  }
+  record["times"] = refusal.value("times", 1u);
+  log_->add("api.refused", std::move(record));
+}
+
 void Trail::client_refused(pid_t pid, unsigned uid, std::string_view reason) {
   log_->add("client.refused", {{"pid", pid}, {"uid", uid}, {"reason", reason}});
 }

@@ -23,6 +23,10 @@ class Trail {
   /// Before it is destroyed; jobs of it that have not ended have none.
   void context_ending(const contexts::Context& context);
   void context_destroyed(const std::string& name, int survivors);
+  /// Its time is over: `why` is "ttl" or "idle". It is destroyed next.
+  void context_expired(const std::string& name, std::string_view why);
+  /// What the API has refused, as it tells (docs/API.md).
+  void api_refused(const nlohmann::json& refusal);
   void client_refused(pid_t pid, unsigned uid, std::string_view reason);
   void exec_decided(const RouteRecord& record);
   void job_ended(const std::string& context, const wire::JobEnded& end);
@@ -30,6 +34,7 @@ class Trail {
   void look_at_limits(const contexts::Context& context);
 
   const AuditLog& log() const { return *log_; }
+  AuditLog& log() { return *log_; }
 
  private:
   using Clock = std::chrono::steady_clock;

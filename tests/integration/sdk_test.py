@@ -1,14 +1,16 @@
-"""The TypeScript SDK against a real daemon: the five tests of the mission, and what else it does."""
+"""The SDKs against a real daemon: the five tests of the mission, and what else it does."""
 
+import json
 import os
 import shutil
 import unittest
 
 from api_client import SECRETS, ApiCase
 from harness import HERE, main
-from network import own_network
+from network import PYTHON, own_network
 
 SDK = os.path.realpath(HERE + '/../../sdk/typescript')
+PYTHON_SDK = os.path.realpath(HERE + '/../../sdk/python')
 JUPYTER = '/usr/bin/jupyter-server'
 
 
@@ -59,6 +61,54 @@ class Sdk(ApiCase):
     def test_surface(self):
         self.serve_api()
         self.run_tests('surface')
+
+    def run_example(self, *argv):
+        """An example as its user runs it, with a token; what it prints."""
+        package = self.install()
+        example = self.run_program([shutil.which('node'), f'{package}/examples/{argv[0]}', *argv[1:]], cwd=self.work,
+                                   patience=60, env={'PATH': self.env['PATH'], 'AIRLOCK_TOKEN': SECRETS['admin'],
+                                                     'PLATFORM_KEY': 'of-the-platform'})
+        self.assertEqual(example.status, 3, example.out + example.err)
+        return example
+
+    def test_example_agent_host(self):
+        self.serve_api()
+        env = self.write(self.work + '/user.json', json.dumps({'USER_KEY': 'of-the-user'}))
+        agent = self.write(self.work + '/agent.py', 'import os, subprocess, sys\n'
+                           'print("agent:", os.environ.get("PLATFORM_KEY"), flush=True)\n'
+                           'subprocess.run(["sh", "-c", "echo child: $PLATFORM_KEY,$USER_KEY"])\nsys.exit(3)\n')
+        ran = self.run_example('agent-host.mjs', env, PYTHON, agent)
+        self.assertEqual(ran.out, 'agent: of-the-platform\nchild: ,of-the-user\n')
+        self.assertIn('→ workspace', ran.err)
+
+    def test_example_interpreter(self):
+        self.serve_api()
+        code = self.write(self.work + '/code.py', 'import os, sys\nprint("key:", os.environ.get("PLATFORM_KEY"))\n'
+                          'sys.exit(3)\n')
+        self.assertEqual(self.run_example('interpreter.mjs', code).out, 'key: None\n')
+
+
+class PythonSdk(ApiCase):
+    """As its user has it: a folder of modules on the path, nothing else."""
+
+    def environment(self):
+        return {'PATH': self.env['PATH'], 'WORK': self.work, 'AIRLOCK_TOKEN': SECRETS['admin'],
+                'PYTHONPATH': PYTHON_SDK, 'PYTHONDONTWRITEBYTECODE': '1', 'PLATFORM_KEY': 'of-the-platform'}
+
+    def test_surface(self):
+        self.serve_api()
+        ended = self.run_program([PYTHON, '-B', '-W', 'error', HERE + '/sdk/surface.py'], patience=240,
+                                 env=self.environment())
+        self.assertEqual(ended.status, 0, ended.out + ended.err)
+        self.assertRegex(ended.err, r'Ran [1-9]\d* tests')
+
+    def test_example_interpreter(self):
+        self.serve_api()
+        code = self.write(self.work + '/code.py', 'import os, sys\nprint("key:", os.environ.get("PLATFORM_KEY"))\n'
+                          'sys.exit(3)\n')
+        ran = self.run_program([PYTHON, '-B', PYTHON_SDK + '/examples/interpreter.py', code], patience=60,
+                               env=self.environment())
+        self.assertEqual((ran.out, ran.status), ('key: None\n', 3), ran.err)
 
 
 if __name__ == '__main__':

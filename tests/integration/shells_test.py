@@ -226,8 +226,8 @@ class Cases(Shells):
 
     def test_25_a_waiting_command_has_no_deadline(self):
         """Longer than the 20 s that a requester waits for an answer: only its turn counts."""
-        holder = self.start([AIRLOCK, 'exec', 'user', '-c', 'echo ready; read x <go'],)
         os.mkfifo(self.work + '/go')
+        holder = self.start([AIRLOCK, 'exec', 'user', '-c', 'echo ready; read x <go'])
         self.line_of(holder)
         waiting = self.start([AIRLOCK, 'exec', 'user', '-c', 'echo mine'])
         eventually(lambda: self.ask('shells', 'user')[0]['waiting'] == 1, 'it waits')

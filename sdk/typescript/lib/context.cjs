@@ -7,27 +7,25 @@ const { ExecResult, Process, untilExit } = require('./process.cjs');
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
 
 /** The body of an exec request. `timeout` (ms) is short for `timeoutMs`. */
-function bodyOf(command, { signal, timeout, ...options }, shell) {
+function bodyOf(command, { signal, timeout, idempotencyKey, ...options }) {
   const body = { ...options };
   if (timeout !== undefined) body.timeoutMs = timeout;
-  if (Array.isArray(command)) return { ...body, argv: command };
-  if (body.shell === undefined && shell !== undefined) body.shell = shell;
-  return { ...body, command };
+  return Array.isArray(command) ? { ...body, argv: command } : { ...body, command };
 }
+
+/** What to send beside the body. */
+const sendingOf = ({ signal, idempotencyKey }) =>
+  ({ signal, headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey } });
 
 /** An execution context. */
 class Context {
   #http;
   #base;
-  constructor(http, described, persistent) {
+  constructor(http, described) {
     this.#http = http;
     this.name = described.name;
-    this.persistent = persistent;
+    this.persistent = described.persistent;
     this.#base = `/api/v1/contexts/${encodeURIComponent(this.name)}`;
-  }
-
-  #body(command, options) {
-    return bodyOf(command, options, this.persistent && !options.tty ? 'default' : undefined);
   }
 
   /**
@@ -37,21 +35,22 @@ class Context {
   async exec(command, ...rest) {
     if (command?.raw !== undefined) return this.exec(String.raw({ raw: command }, ...rest.map(quote)));
     const options = rest[0] ?? {};
-    const json = this.#body(command, options);
-    return new ExecResult(await this.#http.json('POST', `${this.#base}/exec`, { json, signal: options.signal }));
+    const json = bodyOf(command, options);
+    return new ExecResult(await this.#http.json('POST', `${this.#base}/exec`, { json, ...sendingOf(options) }));
   }
 
   /** Its events: start, stdout, stderr, notice, and at last exit. Leaving the loop ends the program. */
   async *execStream(command, options = {}) {
     const lines = this.#http.lines('POST', `${this.#base}/exec`,
-      { json: this.#body(command, options), signal: options.signal });
+      { json: bodyOf(command, options), ...sendingOf(options) });
     yield* untilExit(lines, {});
   }
 
-  /** Starts a program that goes on by itself. */
+  /** Starts a program that goes on by itself; a string in a new shell unless `shell` names one. */
   async spawn(command, options = {}) {
-    const json = bodyOf(command, { stdin: options.tty ? undefined : 'open', ...options, yieldMs: 0 });
-    const started = await this.#http.json('POST', `${this.#base}/exec`, { json, signal: options.signal });
+    const own = Array.isArray(command) ? {} : { shell: false };
+    const json = bodyOf(command, { stdin: options.tty ? undefined : 'open', ...own, ...options, yieldMs: 0 });
+    const started = await this.#http.json('POST', `${this.#base}/exec`, { json, ...sendingOf(options) });
     return new Process(this.#http, started.id, started.pid);
   }
 
@@ -61,8 +60,14 @@ class Context {
   }
 
   /** A persistent shell by name, made when it is first used. */
-  shell(name) {
-    return new Shell(this, name);
+  shell(name = 'default') {
+    return new Shell(this, name, (verb, { signal } = {}) =>
+      this.#http.json('POST', `${this.#base}/shells/${encodeURIComponent(name)}:${verb}`, { signal }));
+  }
+
+  /** Its persistent shells, as they are now. */
+  async shells({ signal } = {}) {
+    return (await this.#http.json('GET', `${this.#base}/shells`, { signal })).items;
   }
 
   /** Programs of this context that run, or ended lately. */
@@ -71,24 +76,20 @@ class Context {
     return items.map((each) => new Process(this.#http, each.id, each.pid));
   }
 
-  /** Where programs start from now on. A relative folder counts from pwd(). */
-  async cd(folder) {
-    const cwd = path.posix.resolve(folder.startsWith('/') ? '/' : await this.pwd(), folder);
-    if (this.persistent) (await this.exec(`cd ${quote(cwd)}`)).assertOk();
-    await this.#change({ cwd });
+  /** Where programs start from now on, in its shells, too. A relative folder counts from pwd(). */
+  async cd(folder, { signal } = {}) {
+    const cwd = path.posix.resolve(folder.startsWith('/') ? '/' : await this.pwd({ signal }), folder);
+    await this.#http.json('PUT', `${this.#base}/cwd`, { json: { cwd }, signal });
   }
 
-  async pwd() {
-    return (await this.exec('pwd')).assertOk().stdout.replace(/\n$/, '');
+  /** Where the next command runs. */
+  async pwd({ signal } = {}) {
+    return (await this.#http.json('GET', `${this.#base}/cwd`, { signal })).cwd;
   }
 
-  /** Null removes a variable. For programs that start from now on. */
-  async setEnv(env) {
-    await this.#change({ env });
-    if (!this.persistent) return;
-    const words = Object.entries(env).map(([name, value]) =>
-      value === null ? `unset ${name}` : `export ${name}=${quote(value)}`);
-    (await this.exec(words.join('; '))).assertOk();
+  /** Null removes a variable. For programs that start from now on, and its shells' next commands. */
+  async setEnv(env, { signal } = {}) {
+    await this.#http.json('PATCH', `${this.#base}/env`, { json: env, signal });
   }
 
   /** What a program of this context sees. */
@@ -101,8 +102,13 @@ class Context {
   }
 
   /** Where the children of this context's programs run from now on. */
-  setChildContext(childContext) {
-    return this.#change({ childContext });
+  setChildContext(childContext, { signal } = {}) {
+    return this.#http.json('PUT', `${this.#base}/route`, { json: { childContext }, signal });
+  }
+
+  /** How long it may live from now on, in ms: `ttlMs`, `idleTimeoutMs`; null is for ever. */
+  setLifespan({ signal, ...lifespan }) {
+    return this.#http.json('PATCH', this.#base, { json: lifespan, signal });
   }
 
   /** Where a program that is started here would run, and why. */
@@ -112,10 +118,6 @@ class Context {
 
   async describe() {
     return this.#http.json('GET', this.#base);
-  }
-
-  #change(changes) {
-    return this.#http.json('PATCH', this.#base, { json: changes });
   }
 
   /** Ends all its programs. */
@@ -132,17 +134,30 @@ Context.prototype[Symbol.asyncDispose] = async function dispose() {
 
 /** A persistent shell: what one command leaves (cwd, variables, functions), the next finds. */
 class Shell {
-  constructor(context, name) {
+  #order;
+  constructor(context, name, order) {
     this.context = context;
     this.name = name;
+    this.#order = order;
   }
 
-  exec(command, options = {}) {
-    return this.context.exec(command, { ...options, shell: this.name });
+  exec(command, ...rest) {
+    if (command?.raw !== undefined) return this.exec(String.raw({ raw: command }, ...rest.map(quote)));
+    return this.context.exec(command, { ...rest[0], shell: this.name });
   }
 
   execStream(command, options = {}) {
     return this.context.execStream(command, { ...options, shell: this.name });
+  }
+
+  /** Ctrl-C for the running command. */
+  interrupt(options) {
+    return this.#order('interrupt', options);
+  }
+
+  /** Kills all that the shell has started; the next command gets a fresh one. */
+  reset(options) {
+    return this.#order('reset', options);
   }
 }
 

@@ -18,6 +18,8 @@ class ContextExistsError extends AirlockError {}
 class ContextNotFoundError extends AirlockError {}
 class ExecNotFoundError extends AirlockError {}
 class ShellBusyError extends AirlockError {}
+class ShellNotFoundError extends AirlockError {}
+class RateLimitError extends AirlockError {}
 
 /** Nobody answered. The request may have arrived. */
 class UnreachableError extends AirlockError {
@@ -54,6 +56,8 @@ const CLASSES = {
   'context-not-found': ContextNotFoundError,
   'exec-not-found': ExecNotFoundError,
   'shell-busy': ShellBusyError,
+  'shell-not-found': ShellNotFoundError,
+  'too-many-requests': RateLimitError,
 };
 
 /** The error for a problem+json document. */
@@ -64,6 +68,6 @@ function errorOf(problem) {
 }
 
 module.exports = {
-  AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, ShellBusyError,
-  StreamInterruptedError, UnreachableError, errorOf,
+  AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, RateLimitError,
+  ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError, errorOf,
 };

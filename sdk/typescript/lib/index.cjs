@@ -13,19 +13,20 @@ class Sandbox {
   }
 
   /** `persistent` (default true): command strings run in the context's shell, which keeps its state. */
-  async createContext({ persistent = true, ifExists = 'error', signal, ...spec }) {
+  async createContext({ ifExists = 'error', signal, idempotencyKey, ...spec }) {
+    const headers = idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey };
     try {
-      const made = await this.#http.json('POST', '/api/v1/contexts', { json: withoutNulls(spec), signal });
-      return new Context(this.#http, made, persistent);
+      const made = await this.#http.json('POST', '/api/v1/contexts', { json: withoutNulls(spec), signal, headers });
+      return new Context(this.#http, made);
     } catch (error) {
       if (!(error instanceof errors.ContextExistsError) || ifExists !== 'reuse') throw error;
-      return this.getContext(spec.name, { persistent, signal });
+      return this.getContext(spec.name, { signal });
     }
   }
 
-  async getContext(name, { persistent, signal } = {}) {
+  async getContext(name, { signal } = {}) {
     const found = await this.#http.json('GET', `/api/v1/contexts/${encodeURIComponent(name)}`, { signal });
-    return new Context(this.#http, found, persistent ?? found.persistent ?? true);
+    return new Context(this.#http, found);
   }
 
   async listContexts(options) {
@@ -33,9 +34,8 @@ class Sandbox {
   }
 
   /** Runs in the context `user`. */
-  async exec(command, ...rest) {
-    const user = await this.getContext('user');
-    return user.exec(command, ...rest);
+  exec(command, ...rest) {
+    return new Context(this.#http, { name: 'user' }).exec(command, ...rest);
   }
 
   /** A program by its id, also one that somebody else has started. */
@@ -50,6 +50,11 @@ class Sandbox {
       if (event.type === 'error') throw errors.errorOf(event);
       if (event.type === 'route' && (from ?? event.from) === event.from && (to ?? event.to) === event.to) yield event;
     }
+  }
+
+  /** Ports that the daemon holds for its services. */
+  async ports(options) {
+    return (await this.#http.json('GET', '/api/v1/ports', options)).items;
   }
 
   health(options) {

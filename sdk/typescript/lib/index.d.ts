@@ -12,7 +12,15 @@ export function connect(options?: ConnectOptions): Promise<Sandbox>;
 /** `text` as one word of a POSIX shell. */
 export function quote(text: string): string;
 
-export interface ContextSpec {
+/** How long a context may live, in ms; null is for ever. */
+export interface Lifespan {
+  /** After this was set. */
+  ttlMs?: number | null;
+  /** After the last program of it ended. */
+  idleTimeoutMs?: number | null;
+}
+
+export interface ContextSpec extends Lifespan {
   name: string;
   env?: Record<string, string>;
   cwd?: string;
@@ -21,26 +29,81 @@ export interface ContextSpec {
   routeChild?: boolean | 'auto' | 'always' | 'never';
   enforce?: 'auto' | 'preload' | 'farm' | 'binfmt' | 'ptrace';
   isolation?: 'secure' | 'strict' | 'none';
+  rootfs?: 'shared' | 'overlay';
   user?: string;
+  /** Bytes, counts, ms. */
+  limits?: { pids?: number; memory?: number; cpuHundredths?: number; openFiles?: number; tmpfs?: number; execTimeMs?: number };
   share?: string[];
   hide?: string[];
   /** Command strings run in the context's shell, which keeps its state. Default true. */
   persistent?: boolean;
   ifExists?: 'error' | 'reuse';
+  /** The same request with the same key is done once. */
+  idempotencyKey?: string;
   signal?: AbortSignal;
 }
 
 export interface ContextDescription {
   name: string;
   cwd: string;
+  /** Empty: none. */
   childContext: string;
-  routeChild: string;
-  isolation: string;
+  routeChild: 'auto' | 'always' | 'never';
+  enforce: string;
+  isolation: 'secure' | 'strict' | 'none';
+  rootfs: 'shared' | 'overlay';
+  /** Never values. */
   envNames: string[];
   user: string;
+  /** What isolates it in effect, and what that does not give. */
   tier: string;
   lacks: string[];
   integrity: string;
+  persistent: boolean;
+  limits: { name: string; limit: number; by: string; hits: number }[];
+  ttlMs: number | null;
+  ttlRemainingMs: number | null;
+  idleTimeoutMs: number | null;
+  idleRemainingMs: number | null;
+}
+
+export interface ShellDescription {
+  name: string;
+  uid: number;
+  /** Empty: not started yet. */
+  engine: 'bash-builtin' | 'sh' | '';
+  pid: number;
+  cwd: string;
+  isBusy: boolean;
+  /** Id of the exec whose command runs. */
+  exec: string | null;
+  runningMs: number;
+  /** Commands in its queue. */
+  waiting: number;
+  background: { pid: number }[];
+}
+
+export interface Port {
+  port: number;
+  protocol: string;
+  expose: string;
+  name: string;
+  held: boolean;
+  queued: number;
+  resets: number;
+  service: string;
+  state: string;
+}
+
+export interface RouteEvent {
+  type: 'route';
+  from: string;
+  to: string;
+  program: string;
+  outcome: string;
+  rule: string;
+  reason: string;
+  [field: string]: unknown;
 }
 
 export interface ExecOptions {
@@ -51,22 +114,30 @@ export interface ExecOptions {
   timeoutMs?: number;
   graceMs?: number;
   yieldMs?: number;
-  /** A persistent shell by name, or false for a new one. */
+  /** The persistent shell that runs a string, or false for a new one. Default: `default` if the context is persistent. */
   shell?: string | false;
   onBusy?: 'queue' | 'fail';
   stdin?: { text: string } | { base64: string } | 'open';
   output?: { maxBytes?: number; encoding?: 'auto' | 'utf-8' | 'base64' };
   onDisconnect?: 'kill' | 'detach';
   slowReader?: 'block' | 'skip';
+  /** The same request with the same key is done once; the program then goes on when this client leaves. */
+  idempotencyKey?: string;
   signal?: AbortSignal;
 }
 
-export type Status = 'exited' | 'signaled' | 'timed_out' | 'running' | 'failed' | 'lost';
+export type Status = 'queued' | 'running' | 'exited' | 'signaled' | 'timed_out' | 'failed' | 'lost';
 
 /** How a program ended. A failing one is a result, not an exception. */
 export class ExecResult {
   id: string;
   context: string;
+  /** What was asked for, one of them; long ones are cut. */
+  command: string | null;
+  argv: string[] | null;
+  /** The persistent shell that ran it. */
+  shell: string | false;
+  tty: boolean;
   status: Status;
   success: boolean;
   /** Null while it runs, or if a signal ended it. */
@@ -87,7 +158,12 @@ export class ExecResult {
   startedAt: string;
   endedAt: string | null;
   pid: number | null;
+  /** Where to go on with logs(). */
   cursor: string;
+  stdoutOmitted?: { offset: number; bytes: number };
+  stderrOmitted?: { offset: number; bytes: number };
+  /** In a shell: how long it waited for other commands. */
+  queuedMs?: number;
   usage?: { userMs: number; systemMs: number; maxRssBytes: number };
   error?: { code: string; errno: string | null; message: string };
   /** Of a command in a persistent shell. */
@@ -95,6 +171,7 @@ export class ExecResult {
   envChanged?: string[];
   background?: { pid: number }[];
   shellEvent?: 'recovered' | 'lost' | null;
+  noCheckpoint?: string;
   /** This result, if the program ended with 0; else throws ExecError. */
   assertOk(): this;
 }
@@ -107,20 +184,21 @@ export type ExecEvent =
 
 export class Sandbox {
   createContext(spec: ContextSpec): Promise<Context>;
-  getContext(name: string, options?: { persistent?: boolean; signal?: AbortSignal }): Promise<Context>;
+  getContext(name: string, options?: { signal?: AbortSignal }): Promise<Context>;
   listContexts(options?: { signal?: AbortSignal }): Promise<ContextDescription[]>;
   /** Runs in the context `user`. */
   exec(command: string | string[], options?: ExecOptions): Promise<ExecResult>;
   exec(command: TemplateStringsArray, ...values: unknown[]): Promise<ExecResult>;
   getProcess(id: string): Promise<Process>;
-  routeEvents(options?: { from?: string; to?: string; signal?: AbortSignal }): AsyncGenerator<Record<string, unknown>>;
+  routeEvents(options?: { from?: string; to?: string; signal?: AbortSignal }): AsyncGenerator<RouteEvent>;
+  ports(options?: { signal?: AbortSignal }): Promise<Port[]>;
   health(options?: { signal?: AbortSignal }): Promise<Record<string, unknown>>;
   info(options?: { signal?: AbortSignal }): Promise<Record<string, unknown>>;
 }
 
 export class Context {
   readonly name: string;
-  persistent: boolean;
+  readonly persistent: boolean;
   /** A string is for the context's shell, a list runs as it is; values of a tag are quoted. */
   exec(command: string | string[], options?: ExecOptions): Promise<ExecResult>;
   exec(command: TemplateStringsArray, ...values: unknown[]): Promise<ExecResult>;
@@ -128,16 +206,19 @@ export class Context {
   execStream(command: string | string[], options?: ExecOptions): AsyncGenerator<ExecEvent>;
   spawn(command: string | string[], options?: ExecOptions & { tty?: { cols: number; rows: number } }): Promise<Process>;
   terminal(options?: ExecOptions & { cols?: number; rows?: number; command?: string | string[] }): Promise<Process>;
-  shell(name: string): Shell;
+  /** Default: `default`. */
+  shell(name?: string): Shell;
+  shells(options?: { signal?: AbortSignal }): Promise<ShellDescription[]>;
   processes(): Promise<Process[]>;
-  cd(folder: string): Promise<void>;
-  pwd(): Promise<string>;
+  cd(folder: string, options?: { signal?: AbortSignal }): Promise<void>;
+  pwd(options?: { signal?: AbortSignal }): Promise<string>;
   /** Null removes a variable. */
-  setEnv(env: Record<string, string | null>): Promise<void>;
+  setEnv(env: Record<string, string | null>, options?: { signal?: AbortSignal }): Promise<void>;
   /** What a program of this context sees. */
   getEnv(): Promise<Record<string, string>>;
-  setChildContext(childContext: string): Promise<ContextDescription>;
-  explainRoute(argv: string[]): Promise<{ outcome: string; to: string; rule: string; reason: string }>;
+  setChildContext(childContext: string, options?: { signal?: AbortSignal }): Promise<unknown>;
+  setLifespan(lifespan: Lifespan & { signal?: AbortSignal }): Promise<ContextDescription>;
+  explainRoute(argv: string[]): Promise<{ outcome: 'run_in' | 'run_here' | 'refuse'; to: string; rule: string; reason: string }>;
   describe(): Promise<ContextDescription>;
   destroy(): Promise<{ survivors: number }>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -147,7 +228,12 @@ export class Shell {
   readonly context: Context;
   readonly name: string;
   exec(command: string, options?: ExecOptions): Promise<ExecResult>;
+  exec(command: TemplateStringsArray, ...values: unknown[]): Promise<ExecResult>;
   execStream(command: string, options?: ExecOptions): AsyncGenerator<ExecEvent>;
+  /** Ctrl-C for the running command. */
+  interrupt(options?: { signal?: AbortSignal }): Promise<{ interrupted: boolean }>;
+  /** Kills all that it has started; the next command gets a fresh shell. */
+  reset(options?: { signal?: AbortSignal }): Promise<{ killed: number; survivors: number }>;
 }
 
 export class Process {
@@ -162,9 +248,17 @@ export class Process {
   resize(cols: number, rows: number): Promise<void>;
 }
 
+/** Codes of the API's errors. */
+export type ProblemCode =
+  | 'invalid-request' | 'unauthorized' | 'forbidden-scope' | 'forbidden-host' | 'not-found' | 'context-not-found'
+  | 'shell-not-found' | 'exec-not-found' | 'method-not-allowed' | 'not-acceptable' | 'request-timeout'
+  | 'context-exists' | 'shell-busy' | 'request-in-progress' | 'exec-ended' | 'stdin-closed' | 'no-terminal'
+  | 'exec-forgotten' | 'payload-too-large' | 'unsupported-media-type' | 'idempotency-key-reused' | 'cwd-not-found'
+  | 'not-supported' | 'too-many-requests' | 'headers-too-large' | 'internal' | 'daemon-unavailable' | 'overloaded';
+
 export class AirlockError extends Error {
   /** Stable: docs/API.md lists them. */
-  code: string;
+  code: ProblemCode | 'unreachable' | 'stream-interrupted' | 'exec-failed';
   status: number;
   requestId?: string;
   retryable: boolean;
@@ -175,6 +269,9 @@ export class ContextExistsError extends AirlockError {}
 export class ContextNotFoundError extends AirlockError {}
 export class ExecNotFoundError extends AirlockError {}
 export class ShellBusyError extends AirlockError {}
+export class ShellNotFoundError extends AirlockError {}
+/** 429: try again later. */
+export class RateLimitError extends AirlockError {}
 /** Nobody answered. */
 export class UnreachableError extends AirlockError {}
 /** A stream was cut off: go on with getProcess(execId).logs({since: cursor}). */

@@ -83,7 +83,7 @@ class Process {
   async wait({ signal } = {}) {
     for (;;) {
       const now = await this.send('GET', '?waitMs=30000', { signal });
-      if (now.status !== 'running') return new ExecResult(now);
+      if (now.status !== 'running' && now.status !== 'queued') return new ExecResult(now);
     }
   }
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { test as nodeTest } from 'node:test';
 import * as sdk from 'airlock-sdk';
 
-const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, StreamInterruptedError, UnreachableError } = sdk;
+const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError } = sdk;
 const test = (name, body) => nodeTest(name, { timeout: 15_000 }, body);
 const { WORK } = process.env;
 const sandbox = await connect();
@@ -54,7 +54,7 @@ test('streams end with exit, and are known to be cut off without', async () => {
   });
   await new Promise((resolve) => cut.listen(0, '127.0.0.1', resolve));
   try {
-    const fake = new sdk.Context(httpOf(cut), { name: 'x' }, false);
+    const fake = new sdk.Context(httpOf(cut), { name: 'x' });
     await assert.rejects(collect(fake.execStream('x')),
       (error) => error instanceof StreamInterruptedError && error.cursor === 'o1.e0' && error.execId === 'exec_1');
   } finally {
@@ -106,6 +106,42 @@ test('cwd and environment of a context', async () => {
     assert.equal((await own.exec(['pwd'])).stdout, '/usr/lib\n');
     await own.destroy();
   }
+});
+
+test('shells', async () => {
+  const own = await sandbox.createContext({ name: 'shells', cwd: WORK });
+  assert.equal(own.persistent, true);
+  const shell = own.shell('build');
+  await shell.exec('A=1');
+  assert.equal((await shell.exec`echo $A ${"it's"}`).stdout, "1 it's\n");
+  assert.equal((await own.exec('echo "[$A]"')).stdout, '[]\n');
+  assert.deepEqual((await own.shells()).map((each) => each.name), ['build', 'default']);
+  const running = await own.spawn('read line', { shell: 'build' });
+  await assert.rejects(shell.exec('true', { onBusy: 'fail' }), ShellBusyError);
+  assert.equal((await shell.reset()).survivors, 0);
+  assert.notEqual((await running.wait()).status, 'exited');
+  assert.equal((await shell.exec('echo "[$A]"')).stdout, '[]\n');
+  assert.deepEqual(await shell.interrupt(), { interrupted: false });
+  await assert.rejects(own.shell('nobody').interrupt(), ShellNotFoundError);
+  // What commands have changed meanwhile is set all the same.
+  await own.exec('export B=3; cd /tmp');
+  await own.setEnv({ B: null });
+  await own.cd(WORK);
+  assert.equal((await own.exec('echo "[$B]"; pwd')).stdout, `[]\n${WORK}\n`);
+  await own.destroy();
+});
+
+test('lifespan and repetition', async () => {
+  const spec = { name: 'brief', cwd: WORK, ttlMs: 60_000, idleTimeoutMs: 60_000, idempotencyKey: 'k' };
+  const own = await sandbox.createContext(spec);
+  assert.equal((await sandbox.createContext(spec)).name, 'brief');
+  const [first, second] = [await own.exec('echo $RANDOM', { idempotencyKey: 'once' }),
+    await own.exec('echo $RANDOM', { idempotencyKey: 'once' })];
+  assert.deepEqual([first.id, first.stdout], [second.id, second.stdout]);
+  const described = await own.setLifespan({ ttlMs: null });
+  assert.deepEqual([described.ttlMs, described.idleTimeoutMs], [null, 60_000]);
+  await own.destroy();
+  assert.deepEqual((await sandbox.ports()).map((each) => each.port), [8080]);
 });
 
 test('an aborted exec ends its program', async () => {

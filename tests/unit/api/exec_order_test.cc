@@ -30,6 +30,15 @@ TEST_CASE("words are run as they are, text by a shell", "[api]") {
   CHECK(shell.policy.shell == wire::ShellPolicy{"default", true, false});
 }
 
+TEST_CASE("only a bare command takes the context's shell", "[api]") {
+  CHECK(order_of({{"command", "x"}}).takes_default_shell);
+  for (const json& body : {json{{"argv", {"x"}}}, json{{"command", "x"}, {"shell", false}},
+                           json{{"command", "x"}, {"shell", "other"}},
+                           json{{"command", "x"}, {"tty", json::object()}}}) {
+    CHECK_FALSE(order_of(body).takes_default_shell);
+  }
+}
+
 TEST_CASE("times, terminal and input are taken over", "[api]") {
   const auto order = order_of({{"argv", {"x"}},
                                {"timeoutMs", 5},

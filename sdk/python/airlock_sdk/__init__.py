@@ -1,0 +1,13 @@
+"""Runs programs in the contexts of an Airlock daemon, over its HTTP API (docs/SDK.md)."""
+
+from .context import Context, Shell, quote
+from .errors import (AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError,
+                     RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError)
+from .process import Event, Process, Result
+from .sandbox import Sandbox, connect
+
+__all__ = [
+    'AirlockError', 'AuthError', 'Context', 'ContextExistsError', 'ContextNotFoundError', 'Event', 'ExecError',
+    'ExecNotFoundError', 'Process', 'RateLimitError', 'Result', 'Sandbox', 'Shell', 'ShellBusyError',
+    'ShellNotFoundError', 'StreamInterruptedError', 'UnreachableError', 'connect', 'quote',
+]

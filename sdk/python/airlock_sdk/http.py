@@ -1,0 +1,71 @@
+"""Requests with a token, and streams of JSON lines."""
+
+import contextlib
+import http.client
+import json
+import urllib.parse
+
+from .errors import UnreachableError, error_of
+
+
+class Http:
+    """One connection per request, so that threads may share it."""
+
+    def __init__(self, url, token):
+        parts = urllib.parse.urlsplit(url)
+        if parts.scheme not in ('http', 'https') or not parts.hostname:
+            raise ValueError(f'expected a URL such as http://127.0.0.1:8080, got {url!r}')
+        self._connect = http.client.HTTPSConnection if parts.scheme == 'https' else http.client.HTTPConnection
+        self._place = (parts.hostname, parts.port)
+        self._base = parts.path.rstrip('/')
+        self._token = token
+
+    @contextlib.contextmanager
+    def _response(self, method, path, body, headers):
+        connection = self._connect(*self._place)
+        try:
+            if self._token:
+                headers = {'Authorization': f'Bearer {self._token}', **headers}
+            connection.request(method, self._base + path, body, headers)
+            response = connection.getresponse()
+            if response.status >= 400:
+                raise error_of(_problem(response))
+            yield response
+        except (OSError, http.client.HTTPException) as error:
+            raise UnreachableError(f'{method} {path}: {error}') from error
+        finally:
+            connection.close()
+
+    def json(self, method, path, value=None, *, body=None, headers=None):
+        """The answer's JSON; None if it has no body. `value` is sent as JSON, or `body` as it is."""
+        sent = {'Accept': 'application/json', **(headers or {})}
+        if value is not None:
+            body = json.dumps(value).encode()
+            sent['Content-Type'] = 'application/json'
+        with self._response(method, path, body, sent) as response:
+            text = response.read()
+            return json.loads(text) if text else None
+
+    def lines(self, method, path, value=None, headers=None):
+        """The objects of a stream, until it ends for whatever reason. Closing the generator closes it."""
+        sent = {'Accept': 'application/x-ndjson', **(headers or {})}
+        body = None
+        if value is not None:
+            body = json.dumps(value).encode()
+            sent['Content-Type'] = 'application/json'
+        with self._response(method, path, body, sent) as response:
+            for line in response:
+                if not line.endswith(b'\n'):
+                    return  # cut off
+                yield json.loads(line)
+
+
+def _problem(response):
+    text = response.read()
+    try:
+        problem = json.loads(text)
+    except ValueError:
+        problem = None
+    if isinstance(problem, dict):
+        return problem
+    return {'status': response.status, 'code': 'internal', 'title': f'HTTP {response.status}'}
