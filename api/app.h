@@ -9,6 +9,7 @@
 #include "api/exec_table.h"
 #include "api/guard.h"
 #include "api/problem.h"
+#include "api/terminals.h"
 #include "api/tokens.h"
 
 namespace api {
@@ -26,6 +27,7 @@ struct App {
   boost::asio::io_context& io;
   std::unique_ptr<DaemonClient> daemon;
   std::unique_ptr<ExecTable> execs;
+  std::unique_ptr<Terminals> terminals;
   Tokens tokens;
   GuardRules rules;
   Counters counters;

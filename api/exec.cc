@@ -236,6 +236,15 @@ bool Exec::resize(wire::Winsize size) {
   return ::ioctl(sources_[out]->native_handle(), TIOCSWINSZ, &kernel) == 0;
 }
 
+std::optional<wire::Winsize> Exec::size() {
+  winsize kernel{};
+  if (!facts_.has_terminal || !sources_[out] ||
+      ::ioctl(sources_[out]->native_handle(), TIOCGWINSZ, &kernel) != 0) {
+    return std::nullopt;
+  }
+  return wire::Winsize{kernel.ws_row, kernel.ws_col, 0, 0};
+}
+
 void Exec::release() {
   host_.daemon.jobs().send(wire::Release{facts_.id});
   job_.reset();
@@ -262,9 +271,16 @@ void Exec::await_output(Stream stream) {
                                });
 }
 
+// What the slowest reader has not taken yet.
+std::uint64_t Exec::held_from(Stream stream) const {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const auto& [number, offsets] : readers_) least = std::min(least, offsets[stream]);
+  return least;
+}
+
 std::uint64_t Exec::room(Stream stream) const {
-  if (!reader_) return kMostPerTurn;
-  const std::uint64_t limit = (*reader_)[stream] + kWindow;
+  if (readers_.empty()) return kMostPerTurn;
+  const std::uint64_t limit = held_from(stream) + kWindow;
   return limit - std::min(limit, logs_[stream].end());
 }
 
@@ -325,22 +341,22 @@ Capture Exec::capture(Stream stream) const {
   return captured;
 }
 
-void Exec::set_reader(const std::array<std::uint64_t, kStreams>& offsets) {
-  reader_ = offsets;
-  for (const Stream stream : {out, err}) {
-    logs_[stream].hold_from(offsets[stream]);
-    if (is_paused_[stream] && room(stream) > 0) {
-      is_paused_[stream] = false;
-      await_output(stream);
-    }
-  }
+void Exec::set_reader(std::uint64_t subscription,
+                      const std::array<std::uint64_t, kStreams>& offsets) {
+  readers_[subscription] = offsets;
+  wait_for_readers();
 }
 
-void Exec::remove_reader() {
-  reader_.reset();
+void Exec::remove_reader(std::uint64_t subscription) {
+  if (readers_.erase(subscription) > 0) wait_for_readers();
+}
+
+void Exec::wait_for_readers() {
   for (const Stream stream : {out, err}) {
-    logs_[stream].hold_nothing();
-    if (std::exchange(is_paused_[stream], false)) await_output(stream);
+    logs_[stream].hold_from(held_from(stream));
+    if (!is_paused_[stream] || room(stream) == 0) continue;
+    is_paused_[stream] = false;
+    await_output(stream);
   }
 }
 

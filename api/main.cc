@@ -84,10 +84,11 @@ int serve() {
     spdlog::error("{}", daemon.error().message());
     return kCannotServe;
   }
-  api::App app{io, std::move(*daemon), nullptr, {}, {}, {}};
+  api::App app{io, std::move(*daemon), nullptr, nullptr, {}, {}, {}};
   app.execs = std::make_unique<api::ExecTable>(api::ExecHost{
       io, *app.daemon, state, ::access("/bin/bash", X_OK) == 0 ? "bash" : "sh",
       [&app](const api::ExecFacts& facts) { ++app.counters.execs[api::status_of(facts)]; }});
+  app.terminals = std::make_unique<api::Terminals>(io, *app.execs);
   std::unique_ptr<api::Server> server;
   // Nothing is served before it is known who may ask, and what an earlier process has left.
   const auto open_doors = [&] {

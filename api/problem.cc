@@ -13,6 +13,7 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"not-found", 404, "There is nothing at this address"},
     {"context-not-found", 404, "There is no such context"},
     {"exec-not-found", 404, "There is no such exec"},
+    {"terminal-not-found", 404, "There is no such terminal"},
     {"method-not-allowed", 405, "This address does not take that method"},
     {"not-acceptable", 406, "None of the accepted media types is available"},
     {"request-timeout", 408, "The request did not arrive in time"},
@@ -21,9 +22,11 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"exec-ended", 409, "The exec has ended"},
     {"stdin-closed", 409, "The exec has no open input"},
     {"no-terminal", 409, "The exec has no terminal"},
+    {"terminal-busy", 409, "Another client writes to it"},
     {"payload-too-large", 413, "The body is too large"},
     {"unsupported-media-type", 415, "The body must be JSON"},
     {"not-supported", 422, "This daemon cannot do that"},
+    {"upgrade-required", 426, "This address speaks WebSocket"},
     {"too-many-requests", 429, "Too many requests"},
     {"headers-too-large", 431, "The header is too large"},
     {"internal", 500, "The server failed"},
@@ -62,6 +65,7 @@ Response to_response(const Problem& problem, const std::string& request_id) {
   if (problem.retry_after_s != 0) {
     response.headers.emplace_back("Retry-After", std::to_string(problem.retry_after_s));
   }
+  if (problem.status == 426) response.headers.emplace_back("Upgrade", "websocket");
   if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
