@@ -106,7 +106,9 @@ void Attachment::pump() {
     flush_input();
   }
   if (is_writing_) return;
+  const bool was_started = has_told_start_;
   auto message = next_message();
+  if (has_told_start_ && !was_started) flush_input();
   if (options_.is_waited_for) exec_->set_reader(subscription_, cursor_);
   if (!message) return;
   is_writing_ = true;
@@ -209,7 +211,8 @@ void Attachment::obey(const ClientMessage& message) {
 }
 
 void Attachment::flush_input() {
-  if (is_waiting_for_program_) return;
+  // A terminal has its input when its program has started.
+  if (is_waiting_for_program_ || !has_told_start_) return;
   std::size_t written = 0;
   while (written < queue_.size()) {
     const auto taken = exec_->write_input(std::string_view(queue_).substr(written));

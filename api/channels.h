@@ -36,8 +36,8 @@ struct ClientMessage {
   wire::KillScope scope = wire::KillScope::group;
 };
 
-/// Input in one message at most; a longer one is refused before it is read.
-constexpr std::size_t kLongestMessage = 64u << 10;
+/// Input in one message at most, and its channel; a longer one is refused before it is read.
+constexpr std::size_t kLongestMessage = (256u << 10) + 1;
 
 /// EBADMSG, with the reason as its operation: not a message of this framing.
 base::Result<ClientMessage> read_message(Framing framing, std::string_view message);

@@ -189,6 +189,7 @@ bool Exec::obey(wire::Frame frame) {
     keep_note(std::move(kept));
     if (auto copy = base::duplicate(frame.fds.front().borrow())) set_input(std::move(*copy));
     set_source(out, std::move(frame.fds.front()));
+    if (wanted_size_) (void)resize(*wanted_size_);
     notify();
     return false;
   }
@@ -231,7 +232,9 @@ bool Exec::signal(int number, wire::KillScope scope) {
 }
 
 bool Exec::resize(wire::Winsize size) {
-  if (!facts_.has_terminal || !sources_[out] || has_ended()) return false;
+  if (!facts_.has_terminal || has_ended()) return false;
+  if (facts_.pid == 0) wanted_size_ = size;
+  if (!sources_[out]) return wanted_size_.has_value();
   const winsize kernel{size.rows, size.columns, 0, 0};
   return ::ioctl(sources_[out]->native_handle(), TIOCSWINSZ, &kernel) == 0;
 }

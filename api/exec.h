@@ -52,7 +52,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   /// False if it has ended.
   bool signal(int number, wire::KillScope scope);
-  bool resize(wire::Winsize size);
+  bool resize(wire::Winsize size);  ///< one that has not started yet will have it
   /// Of its terminal, if it has one.
   std::optional<wire::Winsize> size();
 
@@ -108,6 +108,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::array<bool, kStreams> is_paused_{};
   std::optional<Descriptor> input_;
   Input input_state_ = Input::none;
+  std::optional<wire::Winsize> wanted_size_;
   std::uint64_t input_bytes_ = 0;
   /// By subscription.
   std::map<std::uint64_t, std::array<std::uint64_t, kStreams>> readers_;

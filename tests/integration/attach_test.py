@@ -57,12 +57,13 @@ class Terminals(AttachCase):
             for part in ('30 100', '/dev/pts/', 'xterm-256color'):
                 self.assertIn(part, text)
             # The size reaches the program as a signal, and Ctrl-C does.
-            screen.type("trap 'echo now $(stty size)' WINCH; cat\n")
-            screen.until('cat\r\n')
+            screen.type("""bash -c 'trap "echo now \\$(stty size)" WINCH; echo armed-$((1+1)); while :; do sleep 0.1; done'\n""")
+            screen.until('armed-2')
             screen.send(RESIZE, {'cols': 90, 'rows': 20})
             eventually(lambda: self.told(terminal)['cols'] == 90, 'the size is set')
-            screen.type('\x03')
             screen.until('now 20 90')
+            screen.type('\x03')
+            screen.until('^C')
             screen.type('exit 7\n')
             ended = screen.exit()
         self.assertEqual((ended['exitCode'], ended['status']), (7, 'exited'))
@@ -230,7 +231,7 @@ class Execs(AttachCase):
 
     def test_a_program_that_does_not_read(self):
         self.serve_api()
-        path = self.running('read go; sleep 1000', stdin='open')
+        path = self.running(['sleep', '1000'], stdin='open')
         attached = self.attach(path + '/attach')
         attached.socket.settimeout(2)
         sent = 0
@@ -293,7 +294,7 @@ class WhoMayAttach(AttachCase):
             'no JSON': (1002, lambda s: s.send(RESIZE, b'{"cols":')),
             'a size that is none': (1002, lambda s: s.send(RESIZE, {'cols': 0, 'rows': 1})),
             'no signal': (1002, lambda s: s.send(SIGNAL, {'signal': 'SIGNOPE'})),
-            'too long': (1009, lambda s: s.send(STDIN, b'x' * 70000)),
+            'too long': (1009, lambda s: s.send(STDIN, b'x' * 300_000)),
             'not masked': (1002, lambda s: s.frame(BINARY, b'\0x', masked=False)),
             'a reserved opcode': (1002, lambda s: s.frame(3, b'x')),
         }
@@ -319,7 +320,7 @@ class WhoMayAttach(AttachCase):
 class Kubernetes(AttachCase):
 
     def kubernetes(self, argv, pod='user', headers=None, **flags):
-        words = ''.join(f'&command={quote(word, safe='')}' for word in argv)
+        words = ''.join('&command=' + quote(word, safe='') for word in argv)
         flags = ''.join(f'&{name}=true' for name in flags)
         return self.attach(f'/api/v1/namespaces/default/pods/{pod}/exec?container=x{words}{flags}',
                            client=WebSocket, protocols=(KUBERNETES,), headers=headers)

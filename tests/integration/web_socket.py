@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import struct
+import time
 
 GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11'
 STDIN, STDOUT, STDERR, STATUS, RESIZE, SIGNAL, CLOSE = 0, 1, 2, 3, 4, 5, 255
@@ -27,14 +28,14 @@ class Refused(Exception):
 class WebSocket:
     """One connection. Answers pings; whoever reads gets whole messages."""
 
-    def __init__(self, port, path, headers=(), protocols=('airlock.v1',), patience=60, receive_buffer=None):
+    def __init__(self, port, path, headers=(), protocols=('airlock.v1',), patience=20, receive_buffer=None):
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(patience)
         self.socket.connect(('127.0.0.1', port))
         self.file = self.socket.makefile('rb')
-        self.closed = None
+        self.closed, self.patience = None, patience
         key = base64.b64encode(os.urandom(16)).decode()
         lines = [f'GET {path} HTTP/1.1', f'Host: 127.0.0.1:{port}', 'Upgrade: websocket', 'Connection: Upgrade',
                  f'Sec-WebSocket-Key: {key}', 'Sec-WebSocket-Version: 13',
@@ -85,7 +86,10 @@ class WebSocket:
     def receive(self):
         """(channel, payload) of the next message; None at the end, whose code and reason are in `closed`."""
         message = b''
+        deadline = time.monotonic() + self.patience
         while True:
+            if time.monotonic() > deadline:
+                raise TimeoutError('only pings come')
             head = self.file.read(2)
             if len(head) < 2:
                 return None

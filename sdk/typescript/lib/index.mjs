@@ -3,5 +3,5 @@ import sdk from './index.cjs';
 
 export const {
   connect, quote, Sandbox, Context, ExecResult, Process, Shell, AirlockError, AuthError, ContextExistsError, ContextNotFoundError,
-  ExecError, ExecNotFoundError, ShellBusyError, StreamInterruptedError, UnreachableError,
+  ExecError, ExecNotFoundError, ShellBusyError, StreamInterruptedError, Terminal, UnreachableError,
 } = sdk;
