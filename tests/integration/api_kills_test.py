@@ -16,7 +16,7 @@ from network import PYTHON, own_network
 from web_socket import STDOUT, Attached, Refused
 
 FULL = 'AIRLOCK_FULL' in os.environ
-KILLS = 100 if FULL else 6
+KILLS = 100 if FULL else 12
 EXECS, SHELLS, TERMINALS, FOLLOWED = 20, 5, 3, 4
 KEPT = 32 << 20
 
@@ -164,6 +164,7 @@ class Kills(ApiCase):
                      else self.in_thread(self.follow_exec, each, seen[each]) for each in seen]
         prober = self.in_thread(self.probe)
         self.kill_at_random(seed)
+        self.assertGreaterEqual(self.service('airlock-api')['restarts'], KILLS)
         self.write(self.work + '/stop', '')
         for exec_id, code in codes.items():
             ended = self.ask_again('GET', f'/api/v1/execs/{exec_id}?waitMs=60000')
