@@ -60,6 +60,7 @@ class Adoption : public std::enable_shared_from_this<Adoption> {
     if (std::exchange(is_over_, true)) return;
     boost::asio::post(app_.io, [self = shared_from_this()] {
       self->connection_.reset();
+      self->app_.terminals->adopt();
       self->then_();
     });
   }

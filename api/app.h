@@ -12,6 +12,7 @@
 #include "api/problem.h"
 #include "api/rate.h"
 #include "api/refusals.h"
+#include "api/terminals.h"
 #include "api/tokens.h"
 
 namespace api {
@@ -29,6 +30,7 @@ struct App {
   boost::asio::io_context& io;
   std::unique_ptr<DaemonClient> daemon;
   std::unique_ptr<ExecTable> execs;
+  std::unique_ptr<Terminals> terminals;
   Tokens tokens;
   GuardRules rules;
   Counters counters;

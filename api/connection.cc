@@ -6,11 +6,13 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <optional>
 
 #include "api/exec.h"
 #include "api/routes.h"
 #include "api/server.h"
+#include "api/web_socket.h"
 
 namespace api {
 
@@ -38,6 +40,8 @@ class HttpExchange : public Exchange {
   ~HttpExchange() override;
   void reply(Response response) override;
   std::shared_ptr<BodyStream> start(Response head) override;
+  void upgrade(std::string subprotocol, std::vector<std::pair<std::string, std::string>> headers,
+               std::function<void(std::shared_ptr<MessageSocket>)> then) override;
   void on_gone(std::function<void()> action) override;
 
  private:
@@ -99,6 +103,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
   }
 
+  // Nothing is read or written here from now on; this object only counts the connection.
+  void upgrade(std::vector<std::pair<std::string, std::string>> headers,
+               const std::string& operation,
+               std::function<void(std::shared_ptr<MessageSocket>)> then) {
+    ++server_.app().counters.requests[{operation, 101}];
+    stop_watching();
+    for (const auto& header : own_fields()) headers.push_back(header);
+    open_web_socket({std::move(stream_), parser_->release(), std::move(headers),
+                     server_.limits().write_time, shared_from_this()},
+                    std::move(then));
+  }
+
   // ---- for the body ----
 
   void write_chunk(std::string bytes, std::function<void()> done) {
@@ -131,11 +147,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
     message.keep_alive(keeps_alive_);
     if (!response.type.empty()) message.set(http::field::content_type, response.type);
     for (const auto& [name, value] : response.headers) message.set(name, value);
-    for (const auto& [name, value] : cors_headers(origin_, server_.app().rules)) {
-      message.set(name, value);
-    }
-    message.set("X-Request-Id", request_id_);
-    message.set("X-Content-Type-Options", "nosniff");
+    for (const auto& [name, value] : own_fields()) message.set(name, value);
+  }
+
+  std::vector<std::pair<std::string, std::string>> own_fields() const {
+    auto fields = cors_headers(origin_, server_.app().rules);
+    fields.emplace_back("X-Request-Id", request_id_);
+    fields.emplace_back("X-Content-Type-Options", "nosniff");
+    return fields;
   }
 
   void take_head(error_code error) {
@@ -178,6 +197,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
       request.headers.emplace(std::move(name), std::string(field.value()));
     }
     origin_ = request.header("origin");
+    // Who speaks before the answer has come does not speak WebSocket.
+    request.is_upgrade = beast::websocket::is_upgrade(head) && buffer_.size() == 0;
     // Until its body has been read, no further request can follow.
     const bool kept = std::exchange(keeps_alive_, keeps_alive_ && parser_->is_done());
     if (!read_target({head.target().data(), head.target().size()}, request)) {
@@ -348,6 +369,13 @@ void HttpExchange::reply(Response response) {
 
 std::shared_ptr<BodyStream> HttpExchange::start(Response head) {
   return std::exchange(connection_, nullptr)->start(head, operation_);
+}
+
+void HttpExchange::upgrade(std::string subprotocol,
+                           std::vector<std::pair<std::string, std::string>> headers,
+                           std::function<void(std::shared_ptr<MessageSocket>)> then) {
+  headers.emplace_back("Sec-WebSocket-Protocol", std::move(subprotocol));
+  std::exchange(connection_, nullptr)->upgrade(std::move(headers), operation_, std::move(then));
 }
 
 void HttpExchange::on_gone(std::function<void()> action) {

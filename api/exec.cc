@@ -196,6 +196,7 @@ bool Exec::obey(wire::Frame frame) {
     keep_note(std::move(kept));
     if (auto copy = base::duplicate(frame.fds.front().borrow())) set_input(std::move(*copy));
     set_source(out, std::move(frame.fds.front()));
+    if (wanted_size_) (void)resize(*wanted_size_);
     notify();
     return false;
   }
@@ -238,9 +239,20 @@ bool Exec::signal(int number, wire::KillScope scope) {
 }
 
 bool Exec::resize(wire::Winsize size) {
-  if (!facts_.has_terminal || !sources_[out] || has_ended()) return false;
+  if (!facts_.has_terminal || has_ended()) return false;
+  if (facts_.pid == 0) wanted_size_ = size;
+  if (!sources_[out]) return wanted_size_.has_value();
   const winsize kernel{size.rows, size.columns, 0, 0};
   return ::ioctl(sources_[out]->native_handle(), TIOCSWINSZ, &kernel) == 0;
+}
+
+std::optional<wire::Winsize> Exec::size() {
+  winsize kernel{};
+  if (!facts_.has_terminal || !sources_[out] ||
+      ::ioctl(sources_[out]->native_handle(), TIOCGWINSZ, &kernel) != 0) {
+    return std::nullopt;
+  }
+  return wire::Winsize{kernel.ws_row, kernel.ws_col, 0, 0};
 }
 
 void Exec::release() {
@@ -269,9 +281,16 @@ void Exec::await_output(Stream stream) {
                                });
 }
 
+// What the slowest reader has not taken yet.
+std::uint64_t Exec::held_from(Stream stream) const {
+  std::uint64_t least = ~std::uint64_t{0};
+  for (const auto& [number, offsets] : readers_) least = std::min(least, offsets[stream]);
+  return least;
+}
+
 std::uint64_t Exec::room(Stream stream) const {
-  if (!reader_) return kMostPerTurn;
-  const std::uint64_t limit = (*reader_)[stream] + kWindow;
+  if (readers_.empty()) return kMostPerTurn;
+  const std::uint64_t limit = held_from(stream) + kWindow;
   return limit - std::min(limit, logs_[stream].end());
 }
 
@@ -332,22 +351,22 @@ Capture Exec::capture(Stream stream) const {
   return captured;
 }
 
-void Exec::set_reader(const std::array<std::uint64_t, kStreams>& offsets) {
-  reader_ = offsets;
-  for (const Stream stream : {out, err}) {
-    logs_[stream].hold_from(offsets[stream]);
-    if (is_paused_[stream] && room(stream) > 0) {
-      is_paused_[stream] = false;
-      await_output(stream);
-    }
-  }
+void Exec::set_reader(std::uint64_t subscription,
+                      const std::array<std::uint64_t, kStreams>& offsets) {
+  readers_[subscription] = offsets;
+  wait_for_readers();
 }
 
-void Exec::remove_reader() {
-  reader_.reset();
+void Exec::remove_reader(std::uint64_t subscription) {
+  if (readers_.erase(subscription) > 0) wait_for_readers();
+}
+
+void Exec::wait_for_readers() {
   for (const Stream stream : {out, err}) {
-    logs_[stream].hold_nothing();
-    if (std::exchange(is_paused_[stream], false)) await_output(stream);
+    logs_[stream].hold_from(held_from(stream));
+    if (!is_paused_[stream] || room(stream) == 0) continue;
+    is_paused_[stream] = false;
+    await_output(stream);
   }
 }
 

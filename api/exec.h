@@ -52,7 +52,9 @@ class Exec : public std::enable_shared_from_this<Exec> {
 
   /// False if it has ended.
   bool signal(int number, wire::KillScope scope);
-  bool resize(wire::Winsize size);
+  bool resize(wire::Winsize size);  ///< one that has not started yet will have it
+  /// Of its terminal, if it has one.
+  std::optional<wire::Winsize> size();
 
   /// Its input, if it was asked for.
   enum class Input { none, open, closed };
@@ -69,10 +71,10 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::uint64_t subscribe(std::function<void()> action);
   void unsubscribe(std::uint64_t number) { subscribers_.erase(number); }
 
-  /// A reader that the program waits for: it has taken all before these offsets, and no more than
-  /// kWindow bytes beyond are read from the program. Nobody by default.
-  void set_reader(const std::array<std::uint64_t, kStreams>& offsets);
-  void remove_reader();
+  /// A subscriber that the program waits for: it has taken all before these offsets, and no more
+  /// than kWindow bytes beyond are read from the program. Nobody by default.
+  void set_reader(std::uint64_t subscription, const std::array<std::uint64_t, kStreams>& offsets);
+  void remove_reader(std::uint64_t subscription);
   static constexpr std::uint64_t kWindow = 1u << 20;
 
   /// Lets the daemon forget it. A program that still runs is killed.
@@ -91,6 +93,8 @@ class Exec : public std::enable_shared_from_this<Exec> {
   void await_output(Stream stream);
   void take_output(Stream stream);
   void drain();
+  void wait_for_readers();
+  std::uint64_t held_from(Stream stream) const;
   std::uint64_t room(Stream stream) const;
   void notify();
 
@@ -104,8 +108,10 @@ class Exec : public std::enable_shared_from_this<Exec> {
   std::array<bool, kStreams> is_paused_{};
   std::optional<Descriptor> input_;
   Input input_state_ = Input::none;
+  std::optional<wire::Winsize> wanted_size_;
   std::uint64_t input_bytes_ = 0;
-  std::optional<std::array<std::uint64_t, kStreams>> reader_;
+  /// By subscription.
+  std::map<std::uint64_t, std::array<std::uint64_t, kStreams>> readers_;
   std::map<std::uint64_t, std::function<void()>> subscribers_;
   std::uint64_t next_subscriber_ = 1;
   boost::asio::steady_timer retry_;

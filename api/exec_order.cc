@@ -1,5 +1,7 @@
 #include "api/exec_order.h"
 
+#include <algorithm>
+
 #include "api/text.h"
 
 namespace api {
@@ -10,12 +12,16 @@ namespace {
 
 constexpr std::size_t kLongestCommand = 4u << 20;
 constexpr std::uint64_t kLongestTime = 30ull * 24 * 3600 * 1000;  // 30 days
+constexpr std::size_t kLongestTerminalOrder = 32u << 10;          // the daemon keeps it
 constexpr const char* kShellNames = "[a-z][a-z0-9_-]*, at most 32 bytes";
 
-void read_program(Fields& fields, ExecOrder& order) {
+/// `otherwise`: the program if none is named; empty: that is wrong.
+void read_program(Fields& fields, ExecOrder& order, const std::string& otherwise = {}) {
   if (auto command = fields.text("command", kLongestCommand)) order.command = std::move(*command);
   if (auto argv = fields.texts("argv")) order.argv = std::move(*argv);
-  if (fields.has("command") == fields.has("argv")) {
+  if (!otherwise.empty() && !fields.has("command") && !fields.has("argv")) {
+    order.argv = {otherwise};
+  } else if (fields.has("command") == fields.has("argv")) {
     fields.fail("", "expected either 'command' or 'argv'");
   } else if (fields.has("argv") && (order.argv.empty() || order.argv.front().empty())) {
     fields.fail("argv", "expected a program and its arguments");
@@ -73,15 +79,19 @@ void read_stdin(Fields& fields, ExecOrder& order) {
   fields.take_errors(part);
 }
 
+wire::Winsize read_size(Fields& fields) {
+  const auto columns = fields.number("cols", 1, 4096);
+  const auto rows = fields.number("rows", 1, 4096);
+  return {static_cast<std::uint16_t>(rows.value_or(24)),
+          static_cast<std::uint16_t>(columns.value_or(80)), 0, 0};
+}
+
 void read_terminal(Fields& fields, ExecOrder& order) {
   const json* tty = fields.find("tty");
   if (tty == nullptr) return;
   if (!tty->is_object()) return fields.fail("tty", "expected {cols, rows}");
   Fields part(*tty, "/tty");
-  const auto columns = part.number("cols", 1, 4096);
-  const auto rows = part.number("rows", 1, 4096);
-  order.terminal = wire::Winsize{static_cast<std::uint16_t>(rows.value_or(24)),
-                                 static_cast<std::uint16_t>(columns.value_or(80)), 0, 0};
+  order.terminal = read_size(part);
   fields.take_errors(part);
   if (order.stdin_kind == ExecOrder::Stdin::bytes) {
     fields.fail("tty", "input for a terminal is written to it: leave 'stdin' out");
@@ -93,6 +103,13 @@ void read_times(Fields& fields, ExecOrder& order) {
   order.timeout_ms = fields.number("timeoutMs", 1, kLongestTime).value_or(0);
   order.grace_ms = fields.number("graceMs", 0, kLongestTime).value_or(order.grace_ms);
   order.yield_ms = fields.number("yieldMs", 0, kLongestTime);
+}
+
+void read_cwd(Fields& fields, ExecOrder& order) {
+  auto cwd = fields.text("cwd");
+  if (!cwd) return;
+  order.cwd = std::move(*cwd);
+  if (!order.cwd.starts_with('/')) fields.fail("cwd", "expected an absolute path");
 }
 
 void read_output(Fields& fields, ExecOrder& order) {
@@ -124,16 +141,37 @@ Checked<ExecOrder> read_exec_order(const json& body) {
   read_terminal(fields, order);
   read_times(fields, order);
   read_output(fields, order);
-  if (auto cwd = fields.text("cwd")) {
-    order.cwd = std::move(*cwd);
-    if (!order.cwd.starts_with('/')) fields.fail("cwd", "expected an absolute path");
-  }
+  read_cwd(fields, order);
   order.fail_if_busy = fields.word("onBusy", {"queue", "fail"}) == "fail";
   order.kill_on_disconnect = fields.word("onDisconnect", {"kill", "detach"}) != "detach";
   order.waits_for_reader = fields.word("slowReader", {"block", "skip"}) != "skip";
   if (fields.has("yieldMs"))
     order.kill_on_disconnect = order.kill_on_disconnect && *order.yield_ms > 0;
   if (auto wrong = fields.done()) return tl::unexpected<Problem>(std::move(*wrong));
+  return order;
+}
+
+Checked<TerminalOrder> read_terminal_order(const json& body, const std::string& new_shell) {
+  TerminalOrder order;
+  Fields fields(body);
+  read_program(fields, order.exec, new_shell);
+  read_env(fields, order.exec);
+  read_cwd(fields, order.exec);
+  order.exec.terminal = read_size(fields);
+  order.exec.timeout_ms = fields.number("timeoutMs", 1, kLongestTime).value_or(0);
+  order.exec.grace_ms = fields.number("graceMs", 0, kLongestTime).value_or(order.exec.grace_ms);
+  order.exec.max_bytes =
+      fields.number("scrollbackBytes", 0, kMostOutput).value_or(order.exec.max_bytes);
+  order.idle_ms = fields.number("idleTimeoutMs", 0, kLongestTime).value_or(order.idle_ms);
+  order.exec.kill_on_disconnect = false;
+  order.exec.waits_for_reader = false;
+  order.exec.terminal_order = to_text(body);
+  if (order.exec.terminal_order.size() > kLongestTerminalOrder) fields.fail("", "it is too long");
+  if (auto wrong = fields.done()) return tl::unexpected<Problem>(std::move(*wrong));
+  const auto& env = order.exec.env;
+  const bool has_term = std::any_of(
+      env.begin(), env.end(), [](const std::string& entry) { return entry.starts_with("TERM="); });
+  if (!has_term) order.exec.env.emplace_back("TERM=xterm-256color");
   return order;
 }
 

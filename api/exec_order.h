@@ -46,6 +46,10 @@ struct ExecOrder {
   std::string once_hash;
   /// A streaming client that does not read stops the program, as a pipe would; else it misses some.
   bool waits_for_reader = true;
+
+  /// Of an exec in a terminal (api/terminals.h): what ExecFacts has of it.
+  std::string terminal_id;
+  std::string terminal_order;
 };
 
 constexpr std::uint64_t kMostOutput = 64u << 20;
@@ -56,6 +60,17 @@ bool is_shell_name(const std::string& name);
 /// Reads the body of an exec request; pure. `new_shell` runs `command` where no persistent shell
 /// does: "bash", say.
 Checked<ExecOrder> read_exec_order(const nlohmann::json& body);
+
+/// What a client wants to be run in a terminal that it will attach to. Pure data.
+struct TerminalOrder {
+  ExecOrder exec;
+  /// When nobody has been attached for so long it is hung up; 0: never.
+  std::uint64_t idle_ms = 30 * 60 * 1000;
+};
+
+/// Reads the body of a terminal request; pure. `new_shell` runs where no program is named.
+Checked<TerminalOrder> read_terminal_order(const nlohmann::json& body,
+                                           const std::string& new_shell);
 
 /// The request for the daemon, without descriptors.
 wire::ExecRequest to_request(const ExecOrder& order, const std::string& context,

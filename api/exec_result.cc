@@ -33,6 +33,8 @@ ExecFacts facts_of(const ExecOrder& order, std::string id, std::string context,
   facts.has_terminal = order.terminal.has_value();
   facts.max_bytes = order.max_bytes;
   facts.started_ms = now_ms;
+  facts.terminal = order.terminal_id;
+  facts.terminal_order = order.terminal_order;
   return facts;
 }
 
@@ -71,7 +73,9 @@ std::string to_note(const ExecFacts& facts) {
                   {"isQueued", facts.is_queued},
                   {"exited", coded(facts.exited)},
                   {"notStarted", coded(facts.not_started)},
-                  {"isLost", facts.is_lost}});
+                  {"isLost", facts.is_lost},
+                  {"terminal", facts.terminal},
+                  {"terminalOrder", facts.terminal_order}});
 }
 
 std::optional<ExecFacts> read_note(const std::string& note) {
@@ -97,6 +101,8 @@ std::optional<ExecFacts> read_note(const std::string& note) {
     decode_into(body.at("exited"), facts.exited);
     decode_into(body.at("notStarted"), facts.not_started);
     facts.is_lost = body.at("isLost").get<bool>();
+    facts.terminal = body.value("terminal", "");
+    facts.terminal_order = body.value("terminalOrder", "");
     return facts;
   } catch (const json::exception&) {
     return std::nullopt;
@@ -111,6 +117,14 @@ std::string to_time(std::int64_t ms) {
   const std::size_t size = ::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
   const std::string rest = std::to_string(1000 + ms % 1000).substr(1);
   return std::string(text, size) + "." + rest + "Z";
+}
+
+std::optional<int> exit_status(const ExecFacts& facts) {
+  if (facts.not_started) return facts.not_started->exit_code;
+  if (!facts.exited) return std::nullopt;
+  const base::WaitStatus status(facts.exited->wait_status);
+  if (const auto signal = status.term_signal()) return 128 + *signal;
+  return status.exit_code();
 }
 
 const char* status_of(const ExecFacts& facts) {
@@ -131,23 +145,21 @@ std::string name_of_signal(int number) {
 void add_ending(json& result, const ExecFacts& facts) {
   result["exitCode"] = nullptr;
   result["signal"] = nullptr;
-  result["exitStatus"] = nullptr;
+  const auto as_shell = exit_status(facts);
+  result["exitStatus"] = as_shell ? json(*as_shell) : json();
   result["timedOut"] = facts.exited && facts.exited->timed_out;
   if (facts.not_started) {
     const auto& refusal = *facts.not_started;
     const char* name = refusal.error != 0 ? ::strerrorname_np(refusal.error) : nullptr;
-    result["exitCode"] = result["exitStatus"] = refusal.exit_code;
+    result["exitCode"] = refusal.exit_code;
     result["error"] = {{"code", "exec-failed-to-start"},
                        {"errno", name != nullptr ? json(name) : json()},
                        {"message", refusal.message}};
   }
   if (!facts.exited) return;
   const base::WaitStatus status(facts.exited->wait_status);
-  if (const auto code = status.exit_code()) result["exitCode"] = result["exitStatus"] = *code;
-  if (const auto signal = status.term_signal()) {
-    result["signal"] = name_of_signal(*signal);
-    result["exitStatus"] = 128 + *signal;
-  }
+  if (const auto code = status.exit_code()) result["exitCode"] = *code;
+  if (const auto signal = status.term_signal()) result["signal"] = name_of_signal(*signal);
   result["usage"] = {{"userMs", facts.exited->user_us / 1000},
                      {"systemMs", facts.exited->system_us / 1000},
                      {"maxRssBytes", facts.exited->max_rss_kib * 1024}};
@@ -190,6 +202,7 @@ json to_json(const ExecFacts& facts, std::int64_t now_ms) {
   add_ending(result, facts);
   result["success"] = facts.exited && result["exitCode"] == 0;
   add_shell(result, facts);
+  if (!facts.terminal.empty()) result["terminal"] = facts.terminal;
   return result;
 }
 

@@ -31,6 +31,9 @@ struct ExecFacts {
   std::optional<wire::Exited> exited;
   std::optional<wire::NotStarted> not_started;
   bool is_lost = false;  ///< ended, and nobody knows how
+  /// Id of the terminal it runs in, and what that was ordered by (JSON); empty: of none.
+  std::string terminal;
+  std::string terminal_order;
 
   bool has_ended() const { return exited || not_started || is_lost; }
 };
@@ -53,6 +56,9 @@ struct Capture {
   std::uint64_t omitted = 0;  ///< bytes left out there
 };
 
+/// As a shell tells it: its exit code, or 128 + the signal's number; 126 or 127 if it was not
+/// started. Nothing: it runs, or nobody knows.
+std::optional<int> exit_status(const ExecFacts& facts);
 /// "queued", "running", "exited", "signaled", "timed_out", "failed" or "lost".
 const char* status_of(const ExecFacts& facts);
 /// What a client is told (docs/API.md). `now_ms` counts for one that still runs.

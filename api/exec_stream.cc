@@ -69,7 +69,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   Follower& operator=(const Follower&) = delete;
   ~Follower() {
     exec_->unsubscribe(subscription_);
-    if (options_.is_waited_for) exec_->remove_reader();
+    exec_->remove_reader(subscription_);
   }
 
   void start() {
@@ -84,7 +84,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
       const auto self = weak.lock();
       if (self && self->options_.kills) self->exec_->signal(SIGKILL, wire::KillScope::group);
     });
-    if (options_.is_waited_for) exec_->set_reader(cursor_);
+    if (options_.is_waited_for) exec_->set_reader(subscription_, cursor_);
     pump();
   }
 
@@ -98,7 +98,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
     for (std::size_t i = 0; i < kEventsPerWrite; ++i) {
       for (const auto which : {Exec::out, Exec::err}) add_output(events, *stream, which);
     }
-    if (options_.is_waited_for) exec_->set_reader(cursor_);
+    if (options_.is_waited_for) exec_->set_reader(subscription_, cursor_);
     if (!events.empty()) return stream->write(events);
     if (exec_->has_ended()) {
       const auto result = to_json(exec_->facts(), now_ms());

@@ -46,6 +46,12 @@ std::vector<std::shared_ptr<Exec>> ExecTable::in_context(const std::string& cont
   return list;
 }
 
+std::vector<std::shared_ptr<Exec>> ExecTable::all() const {
+  std::vector<std::shared_ptr<Exec>> list;
+  for (const auto& [id, exec] : execs_) list.push_back(exec);
+  return list;
+}
+
 void ExecTable::forget(const std::string& id) {
   const auto node = execs_.extract(id);
   if (!node.empty()) node.mapped()->release();

@@ -22,6 +22,8 @@ class ExecTable {
   /// Null if there is none (any more).
   std::shared_ptr<Exec> find(const std::string& id) const;
   std::vector<std::shared_ptr<Exec>> in_context(const std::string& context) const;
+  std::vector<std::shared_ptr<Exec>> all() const;
+  const std::string& new_shell() const { return host_.new_shell; }
   /// Forgets one that has ended.
   void forget(const std::string& id);
 

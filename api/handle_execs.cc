@@ -1,11 +1,11 @@
 #include <signal.h>
-#include <string.h>
 
 #include <boost/asio/steady_timer.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "api/app.h"
+#include "api/channels.h"
 #include "api/exec_stream.h"
 #include "api/fields.h"
 #include "api/handlers.h"
@@ -21,23 +21,6 @@ std::shared_ptr<Exec> find_or_refuse(App& app, Exchange& exchange) {
   auto exec = app.execs->find(exchange.request().param("exec"));
   if (!exec) refuse(exchange, problem("exec-not-found"));
   return exec;
-}
-
-std::optional<int> signal_number(const json* value) {
-  if (value == nullptr) return SIGTERM;
-  if (value->is_number_unsigned()) {
-    const auto number = value->get<std::uint64_t>();
-    return number >= 1 && number <= 64 ? std::optional<int>(static_cast<int>(number))
-                                       : std::nullopt;
-  }
-  if (!value->is_string()) return std::nullopt;
-  const auto& text = value->get_ref<const std::string&>();
-  const std::string wanted = text.starts_with("SIG") ? text.substr(3) : text;
-  for (int number = 1; number < NSIG; ++number) {
-    const char* name = ::sigabbrev_np(number);
-    if (name != nullptr && wanted == name) return number;
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -172,7 +155,8 @@ void post_signal(App& app, const std::shared_ptr<Exchange>& exchange) {
   auto body = read_body(exchange->request());
   if (!body) return refuse(*exchange, body.error());
   Fields fields(*body);
-  const auto number = signal_number(fields.find("signal"));
+  const json* wanted = fields.find("signal");
+  const auto number = wanted != nullptr ? signal_number(*wanted) : SIGTERM;
   if (!number) fields.fail("signal", "expected a name such as SIGTERM, or 1 to 64");
   const bool is_leader = fields.word("scope", {"leader", "group"}) == "leader";
   if (auto wrong = fields.done()) return refuse(*exchange, *wrong);

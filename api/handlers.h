@@ -53,4 +53,17 @@ void post_stdin(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_signal(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_resize(App& app, const std::shared_ptr<Exchange>& exchange);
 
+// handle_terminals.cc
+void list_terminals(App& app, const std::shared_ptr<Exchange>& exchange);
+void create_terminal(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_terminal(App& app, const std::shared_ptr<Exchange>& exchange);
+void end_terminal(App& app, const std::shared_ptr<Exchange>& exchange);
+void reset_terminal(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_attach.cc: WebSockets
+void attach_exec(App& app, const std::shared_ptr<Exchange>& exchange);
+void attach_terminal(App& app, const std::shared_ptr<Exchange>& exchange);
+/// `kubectl exec`, with a context as the pod.
+void kubernetes_exec(App& app, const std::shared_ptr<Exchange>& exchange);
+
 }  // namespace api

@@ -37,7 +37,7 @@ std::optional<std::string> decoded(std::string_view text, bool is_query) {
   return result;
 }
 
-bool read_query(std::string_view text, std::map<std::string, std::string>& query) {
+bool read_query(std::string_view text, Request& request) {
   while (!text.empty()) {
     const auto end = std::min(text.find('&'), text.size());
     const auto field = text.substr(0, end);
@@ -45,8 +45,10 @@ bool read_query(std::string_view text, std::map<std::string, std::string>& query
     const auto equals = std::min(field.find('='), field.size());
     const auto name = decoded(field.substr(0, equals), true);
     const auto value = decoded(field.substr(std::min(equals + 1, field.size())), true);
-    if (!name || !value || query.size() >= kMaxQueryFields) return false;
-    if (!name->empty()) query.emplace(*name, *value);
+    if (!name || !value || request.query.size() >= kMaxQueryFields) return false;
+    if (*name == "command") request.command.push_back(*value);
+    if (request.command.size() > kMaxQueryWords) return false;
+    if (!name->empty()) request.query.emplace(*name, *value);
   }
   return true;
 }
@@ -67,7 +69,7 @@ bool read_target(std::string_view target, Request& request) {
   auto path = decoded(target.substr(0, question), false);
   if (!path) return false;
   request.path = std::move(*path);
-  return read_query(target.substr(std::min(question + 1, target.size())), request.query);
+  return read_query(target.substr(std::min(question + 1, target.size())), request);
 }
 
 std::string to_text(const nlohmann::json& value) {

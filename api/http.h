@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +21,8 @@ struct Request {
   /// Percent-decoded, without the query; always starts with '/'.
   std::string path;
   std::map<std::string, std::string> query;
+  /// Values of `command`, the one field that may come more than once.
+  std::vector<std::string> command;
   /// Names in lower case; of equal ones the first.
   std::map<std::string, std::string> headers;
   std::string body;
@@ -34,6 +38,8 @@ struct Request {
   const std::string& header(const std::string& name) const;
   const std::string& query_value(const std::string& name) const;
   const std::string& param(const std::string& name) const;
+  /// It asks for a WebSocket (RFC 6455, 4.1).
+  bool is_upgrade = false;
 };
 
 struct Response {
@@ -44,9 +50,10 @@ struct Response {
 };
 
 /// Splits a request target into path and query and decodes both. False: not a path, a bad escape, a
-/// NUL or more than kMaxQueryFields fields.
+/// NUL, more than kMaxQueryFields fields or kMaxQueryWords values of `command`.
 bool read_target(std::string_view target, Request& request);
 constexpr std::size_t kMaxQueryFields = 32;
+constexpr std::size_t kMaxQueryWords = 1024;
 
 /// JSON as text; bytes that are not UTF-8 are replaced.
 std::string to_text(const nlohmann::json& value);
@@ -68,8 +75,27 @@ class BodyStream {
   virtual void end() = 0;
 };
 
-/// One request and its one answer: reply() or start(). An exchange that is dropped without either
-/// is answered by 500.
+/// A WebSocket, message by message. Single-threaded; callbacks never come from inside a call.
+class MessageSocket {
+ public:
+  MessageSocket() = default;
+  MessageSocket(const MessageSocket&) = delete;
+  MessageSocket& operator=(const MessageSocket&) = delete;
+  virtual ~MessageSocket() = default;
+  /// Calls `got` with the next binary message, or with nothing when there will be no more. One read
+  /// at a time.
+  virtual void read(std::function<void(std::optional<std::string>)> got) = 0;
+  /// Sends `message`; `done` is called when the connection takes more, and never if it has gone.
+  /// One write at a time.
+  virtual void write(std::string message, std::function<void()> done) = 0;
+  /// `action` is called once if the client goes away before close().
+  virtual void on_gone(std::function<void()> action) = 0;
+  /// Ends it, with a code of RFC 6455 or of docs/API.md; `reason` has at most 123 bytes.
+  virtual void close(std::uint16_t code, const std::string& reason) = 0;
+};
+
+/// One request and its one answer: reply(), start() or upgrade(). An exchange that is dropped
+/// without either is answered by 500.
 class Exchange {
  public:
   explicit Exchange(Request request) : request_(std::move(request)) {}
@@ -81,6 +107,11 @@ class Exchange {
   virtual void reply(Response response) = 0;
   /// Sends the head; the body follows, in chunks.
   virtual std::shared_ptr<BodyStream> start(Response head) = 0;
+  /// Answers a request that is_upgrade() by a WebSocket of this subprotocol; `then` is called with
+  /// it, or never if the client has gone.
+  virtual void upgrade(std::string subprotocol,
+                       std::vector<std::pair<std::string, std::string>> headers,
+                       std::function<void(std::shared_ptr<MessageSocket>)> then) = 0;
   /// `action` is called if the client goes away before the end of the answer.
   virtual void on_gone(std::function<void()> action) = 0;
 

@@ -94,6 +94,7 @@ int serve() {
                       // It has not run: the same request may be tried again.
                       if (facts.not_started) app.idempotency.drop(facts.once_name);
                     }});
+  app.terminals = std::make_unique<api::Terminals>(io, *app.execs);
   std::unique_ptr<api::Server> server;
   // Nothing is served before it is known who may ask, and what an earlier process has left.
   const auto open_doors = [&] {

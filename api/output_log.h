@@ -32,9 +32,8 @@ class OutputLog {
   /// Up to `most` bytes from `from` on, none of them from the hole. Beyond the end: "".
   std::string read(std::uint64_t from, std::size_t most) const;
 
-  /// Nothing at or beyond `offset` is to be dropped.
+  /// Nothing at or beyond `offset` is to be dropped; the largest number: anything may be.
   void hold_from(std::uint64_t offset) { held_from_ = offset; }
-  void hold_nothing() { held_from_ = ~std::uint64_t{0}; }
 
   /// Borrowed.
   int file() const { return file_.borrow(); }

@@ -14,6 +14,7 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"context-not-found", 404, "There is no such context"},
     {"shell-not-found", 404, "The context has no such shell"},
     {"exec-not-found", 404, "There is no such exec"},
+    {"terminal-not-found", 404, "There is no such terminal"},
     {"method-not-allowed", 405, "This address does not take that method"},
     {"not-acceptable", 406, "None of the accepted media types is available"},
     {"request-timeout", 408, "The request did not arrive in time"},
@@ -23,12 +24,14 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"exec-ended", 409, "The exec has ended"},
     {"stdin-closed", 409, "The exec has no open input"},
     {"no-terminal", 409, "The exec has no terminal"},
+    {"terminal-busy", 409, "Another client writes to it"},
     {"exec-forgotten", 410, "What this key started is no longer known"},
     {"payload-too-large", 413, "The body is too large"},
     {"unsupported-media-type", 415, "The body must be JSON"},
     {"idempotency-key-reused", 422, "The key came with another body before"},
     {"cwd-not-found", 422, "The folder cannot be entered"},
     {"not-supported", 422, "This daemon cannot do that"},
+    {"upgrade-required", 426, "This address speaks WebSocket"},
     {"too-many-requests", 429, "Too many requests"},
     {"headers-too-large", 431, "The header is too large"},
     {"internal", 500, "The server failed"},
@@ -71,6 +74,7 @@ Response to_response(const Problem& problem, const std::string& request_id) {
   if (problem.retry_after_s != 0) {
     response.headers.emplace_back("Retry-After", std::to_string(problem.retry_after_s));
   }
+  if (problem.status == 426) response.headers.emplace_back("Upgrade", "websocket");
   if (problem.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

@@ -1,6 +1,7 @@
 #include "api/routes.h"
 
 #include "api/app.h"
+#include "api/channels.h"
 #include "api/handlers.h"
 
 namespace api {
@@ -42,6 +43,15 @@ const std::vector<Route>& routes() {
       {"POST", "/api/v1/execs/{exec}/resize", "resizeExec", exec, post_resize},
       {"GET", "/api/v1/ports", "listPorts", read, list_ports},
       {"GET", "/api/v1/audit/events", "auditEvents", admin, get_audit_events},
+      {"GET", "/api/v1/execs/{exec}/attach", "attachExec", read, attach_exec},
+      {"GET", "/api/v1/contexts/{context}/terminals", "listTerminals", read, list_terminals},
+      {"POST", "/api/v1/contexts/{context}/terminals", "createTerminal", exec, create_terminal},
+      {"GET", "/api/v1/terminals/{terminal}", "getTerminal", read, get_terminal},
+      {"DELETE", "/api/v1/terminals/{terminal}", "endTerminal", exec, end_terminal},
+      {"POST", "/api/v1/terminals/{terminal}/reset", "resetTerminal", exec, reset_terminal},
+      {"GET", "/api/v1/terminals/{terminal}/attach", "attachTerminal", read, attach_terminal},
+      {"GET", "/api/v1/namespaces/{namespace}/pods/{context}/exec", "kubernetesExec", exec,
+       kubernetes_exec},
       {"GET", "/api/v1/routes/events", "routeEvents", admin, get_route_events},
   };
   return table;
@@ -93,6 +103,10 @@ namespace {
 /// The context that a request is about: named in its path, or that of the exec named there.
 std::string context_of(const App& app, const Request& request) {
   if (const auto& context = request.param("context"); !context.empty()) return context;
+  if (const auto& id = request.param("terminal"); !id.empty()) {
+    const auto terminal = app.terminals->find(id);
+    return terminal ? terminal->exec()->facts().context : std::string();
+  }
   const auto& id = request.param("exec");
   if (id.empty()) return {};
   const auto exec = app.execs->find(id);
@@ -101,7 +115,11 @@ std::string context_of(const App& app, const Request& request) {
 
 std::optional<Problem> admit_token(App& app, Request& request, const Route* route) {
   const auto now = std::chrono::steady_clock::now();
-  request.token = app.tokens.find(bearer_of(request.header("authorization")));
+  std::string secret(bearer_of(request.header("authorization")));
+  if (secret.empty() && request.is_upgrade) {
+    secret = read_subprotocols(request.header("sec-websocket-protocol")).secret;
+  }
+  request.token = app.tokens.find(secret);
   if (!request.token) {
     ++app.counters.refused_tokens;
     if (!app.wrong_tokens.take(request.client, now)) return problem("too-many-requests");
@@ -117,7 +135,8 @@ std::optional<Problem> admit_token(App& app, Request& request, const Route* rout
   if (!request.token->reaches(context)) {
     return problem("forbidden-scope", "the token is not for this context");
   }
-  const bool concerns_all = context.empty() && request.param("exec").empty();
+  const bool concerns_all =
+      context.empty() && request.param("exec").empty() && request.param("terminal").empty();
   if (concerns_all && *route->scope == Scope::admin && route->handler != create_context &&
       !request.token->reaches_all()) {
     return problem("forbidden-scope", "the token is not for all contexts");

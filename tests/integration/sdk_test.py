@@ -38,15 +38,20 @@ class Sdk(ApiCase):
         os.rename(modules + '/package', package)
         return package
 
-    def run_tests(self, name):
+    def run_tests(self, name, **env):
         package = self.install()
         shutil.copy(f'{HERE}/sdk/{name}.test.mjs', self.dir)
         node = shutil.which('node')
         ended = self.run_program([node, '--test', f'{self.dir}/{name}.test.mjs'], patience=240, env={
             'PATH': os.path.dirname(os.path.realpath(node)) + ':' + self.env['PATH'], 'WORK': self.work,
-            'AIRLOCK_TOKEN': SECRETS['admin'], 'SDK': package})
+            'AIRLOCK_TOKEN': SECRETS['admin'], 'SDK': package, **self.web_socket_option(node), **env})
         self.assertEqual(ended.status, 0, ended.out + ended.err)
         self.assertRegex(ended.out, r'(?m)^(# |. )pass [1-9]')
+
+    def web_socket_option(self, node):
+        """Nodes before 22 have a WebSocket that has to be asked for."""
+        known = self.run_program([node, '--help']).out
+        return {'NODE_OPTIONS': '--experimental-websocket'} if '--experimental-websocket' in known else {}
 
     def test_acceptance(self):
         if not os.path.exists(JUPYTER):

@@ -2,6 +2,7 @@
 
 const path = require('node:path');
 const { ExecResult, Process, untilExit } = require('./process.cjs');
+const { Terminal } = require('./terminal.cjs');
 
 /** `text` as one word of a POSIX shell. */
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
@@ -54,9 +55,21 @@ class Context {
     return new Process(this.#http, started.id, started.pid);
   }
 
-  /** A shell on a terminal; `logs()` is what it shows, `stdin` what is typed. */
-  terminal({ cols = 80, rows = 24, command = ['bash', '-i'], ...options } = {}) {
-    return this.spawn(command, { ...options, tty: { cols, rows } });
+  /** A program on a terminal (default: a shell), attached. It lives on when this process ends: attachTerminal(id). */
+  async terminal({ command, signal, ...options } = {}) {
+    const program = Array.isArray(command) ? { argv: command } : command === undefined ? {} : { command };
+    const made = await this.#http.json('POST', `${this.#base}/terminals`, { json: { ...options, ...program }, signal });
+    return new Terminal(this.#http, made).open();
+  }
+
+  /** A terminal of this context again, with what it showed. `takeover` takes the place of who writes now. */
+  async attachTerminal(id, { takeover = false, signal } = {}) {
+    const found = await this.#http.json('GET', `/api/v1/terminals/${encodeURIComponent(id)}`, { signal });
+    return new Terminal(this.#http, found).open({ takeover });
+  }
+
+  async terminals() {
+    return (await this.#http.json('GET', `${this.#base}/terminals`)).items;
   }
 
   /** A persistent shell by name, made when it is first used. */

@@ -4,6 +4,7 @@ const errors = require('./errors.cjs');
 const { Context, Shell, quote } = require('./context.cjs');
 const { ExecResult, Process } = require('./process.cjs');
 const { Http } = require('./http.cjs');
+const { Terminal } = require('./terminal.cjs');
 
 /** A daemon. */
 class Sandbox {
@@ -80,5 +81,5 @@ async function connect({ url, token, signal } = {}) {
   return sandbox;
 }
 
-module.exports = { connect, quote, Sandbox, Context, Process, Shell, ExecResult, ...errors };
+module.exports = { connect, quote, Sandbox, Context, Process, Shell, Terminal, ExecResult, ...errors };
 delete module.exports.errorOf;

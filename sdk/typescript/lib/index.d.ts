@@ -205,7 +205,10 @@ export class Context {
   /** Ends with 'exit', or throws. Leaving the loop ends the program. */
   execStream(command: string | string[], options?: ExecOptions): AsyncGenerator<ExecEvent>;
   spawn(command: string | string[], options?: ExecOptions & { tty?: { cols: number; rows: number } }): Promise<Process>;
-  terminal(options?: ExecOptions & { cols?: number; rows?: number; command?: string | string[] }): Promise<Process>;
+  /** Needs WebSocket: Node 22 or later, a browser, or the package `ws`. */
+  terminal(options?: TerminalOptions): Promise<Terminal>;
+  attachTerminal(id: string, options?: { takeover?: boolean; signal?: AbortSignal }): Promise<Terminal>;
+  terminals(): Promise<TerminalInfo[]>;
   /** Default: `default`. */
   shell(name?: string): Shell;
   shells(options?: { signal?: AbortSignal }): Promise<ShellDescription[]>;
@@ -234,6 +237,57 @@ export class Shell {
   interrupt(options?: { signal?: AbortSignal }): Promise<{ interrupted: boolean }>;
   /** Kills all that it has started; the next command gets a fresh shell. */
   reset(options?: { signal?: AbortSignal }): Promise<{ killed: number; survivors: number }>;
+}
+
+export interface TerminalOptions {
+  /** Default: a shell. */
+  command?: string | string[];
+  cols?: number;
+  rows?: number;
+  env?: Record<string, string>;
+  cwd?: string;
+  /** What is kept for those who attach later. */
+  scrollbackBytes?: number;
+  timeoutMs?: number;
+  graceMs?: number;
+  /** When nobody has been attached for so long it is hung up; 0: never. Default 30 minutes. */
+  idleTimeoutMs?: number;
+  signal?: AbortSignal;
+}
+
+export interface TerminalInfo {
+  id: string;
+  context: string;
+  state: 'starting' | 'detached' | 'attached' | 'ended';
+  attached: number;
+  hasWriter: boolean;
+  idleTimeoutMs: number;
+  idleLeftMs: number | null;
+  cols: number | null;
+  rows: number | null;
+  exec: Record<string, unknown>;
+}
+
+export type TerminalState = 'connecting' | 'connected' | 'reconnecting' | 'taken-over' | 'closed' | 'ended';
+
+/** A program on a terminal. After a lost connection it attaches again where it was. */
+export class Terminal {
+  readonly id: string;
+  readonly execId: string;
+  readonly state: TerminalState;
+  readonly info: TerminalInfo;
+  readonly exited: Promise<ExecResult>;
+  onData(listener: (bytes: Uint8Array) => void): () => void;
+  onState(listener: (state: TerminalState) => void): () => void;
+  /** False if it is not connected, and nothing was sent. */
+  write(data: string | Uint8Array): boolean;
+  resize(cols: number, rows: number): void;
+  /** Starts the program anew. */
+  reset(): Promise<void>;
+  /** Leaves; the program goes on. */
+  close(): void;
+  /** SIGHUP, and SIGKILL 5 s later. */
+  kill(): Promise<void>;
 }
 
 export class Process {

@@ -84,14 +84,45 @@ test('a program is found again by its id', async () => {
   assert.equal((await sleeping.wait()).signal, 'SIGTERM');
 });
 
-test('a terminal', async () => {
-  const terminal = await context.terminal({ cols: 90, rows: 20, command: ['sh'] });
-  await terminal.stdin.write('stty size; tty; exit 5\n');
+const skip = typeof WebSocket === 'undefined' && !process.env.HAS_WS ? 'needs WebSocket' : false;
+
+/** Resolves when the terminal has shown `text`; with all it has shown. */
+function shows(terminal, text) {
   let shown = '';
-  for await (const event of terminal.logs()) if (event.type === 'stdout') shown += new TextDecoder().decode(event.bytes);
-  assert.match(shown, /20 90/);
-  assert.match(shown, /\/dev\/pts\//);
-  assert.equal((await terminal.wait()).exitCode, 5);
+  return new Promise((resolve) => {
+    const stop = terminal.onData((bytes) => {
+      shown += new TextDecoder().decode(bytes);
+      if (!shown.includes(text)) return;
+      stop();
+      resolve(shown);
+    });
+  });
+}
+
+test('a terminal', { skip }, async () => {
+  const terminal = await context.terminal({ cols: 90, rows: 20, command: ['sh'], env: { MARK: 'it' } });
+  assert.equal(terminal.state, 'connected');
+  const first = shows(terminal, 'is-it');
+  terminal.write('stty size; tty; echo is-$MARK\n');
+  assert.match(await first, /20 90[^]*\/dev\/pts\//);
+  terminal.resize(70, 10);
+  const second = shows(terminal, '10 70');
+  terminal.write('sleep 0.2; stty size\n');
+  await second;
+  // Somebody else takes its place, and has what was shown.
+  const lost = new Promise((resolve) => terminal.onState((state) => state === 'taken-over' && resolve()));
+  await assert.rejects(context.attachTerminal(terminal.id), (error) => error.code === 'terminal-busy');
+  const other = await context.attachTerminal(terminal.id, { takeover: true });
+  const shown = shows(other, '10 70');
+  await Promise.all([lost, shown]);
+  assert.equal(terminal.write('x'), false);
+  assert.deepEqual((await context.terminals()).map(({ id, state }) => [id, state]), [[terminal.id, 'attached']]);
+  await other.reset();
+  const again = shows(other, 'once-more');
+  other.write('echo once-more; exit 5\n');
+  await again;
+  assert.equal((await other.exited).exitCode, 5);
+  assert.equal(other.state, 'ended');
 });
 
 test('cwd and environment of a context', async () => {
