@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "base/file.h"
 #include "contexts/capabilities.h"
 #include "contexts/clone_init.h"
@@ -395,46 +393,5 @@ Destroyed Context::destroy() {
 }
 
 Context::~Context() { destroy(); }
-
-Result<void> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs) {
-  ContextSpec spec;
-  spec.name = "probe";
-  auto context = Context::create(spec, {runtime, programs, tier});
-  runtime.remove(spec.name);
-  if (!context) return tl::unexpected<base::Error>(context.error());
-  return {};
-}
-
-std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
-                                     const std::string& programs) {
-  const std::pair<const char*, Limits> each[] = {
-      {"pids", {.pids = 1000}},          {"memory", {.memory = 1 << 30}},
-      {"cpu", {.cpu_hundredths = 100}},  {"open_files", {.open_files = 256}},
-      {"tmpfs", {.tmpfs = kLeastTmpfs}}, {"exec_time", {.exec_time_ms = 1000}}};
-  std::vector<LimitOffer> offers;
-  for (const auto& [name, limits] : each) {
-    ContextSpec spec;
-    spec.name = "probe";
-    spec.limits = limits;
-    auto context = Context::create(spec, {runtime, programs, tier});
-    runtime.remove(spec.name);
-    if (context) {
-      offers.push_back({name, (*context)->kept_limits().front().by, {}});
-    } else {
-      offers.push_back({name, {}, context.error().message()});
-    }
-  }
-  return offers;
-}
-
-Tier probe_tier(const RuntimeDir& runtime, const std::string& programs,
-                std::vector<std::string>& reasons) {
-  for (const Tier tier : {Tier::namespaces, Tier::userns, Tier::uids, Tier::landlock}) {
-    auto probed = probe_one(tier, runtime, programs);
-    if (probed) return tier;
-    reasons.push_back(std::string(name_of(tier)) + ": " + probed.error().message());
-  }
-  return Tier::none;
-}
 
 }  // namespace contexts

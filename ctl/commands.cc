@@ -9,7 +9,6 @@
 #include <cstring>
 #include <iostream>
 
-#include "ctl/agent_text.h"
 #include "ctl/ask.h"
 #include "ctl/client.h"
 #include "ctl/daemon_process.h"
@@ -150,10 +149,13 @@ int ctx_list(const Common& common) {
   if (!answer) return 1;
   const auto& list = (*answer)["contexts"];
   if (common.json) return print_json(list), 0;
-  std::vector<std::vector<std::string>> rows = {{"NAME", "TIER", "CHILDREN RUN IN", "CWD"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "TIER", "INTEGRITY", "CHILDREN RUN IN", "CWD"}};
   for (const auto& context : list) {
+    const std::string integrity = text_of(context, "integrity");
     rows.push_back({text_of(context, "name"), text_of(context, "tier"),
-                    text_of(context, "childContext"), text_of(context, "cwd")});
+                    integrity.substr(0, integrity.find(':')), text_of(context, "childContext"),
+                    text_of(context, "cwd")});
   }
   print_table(rows);
   return 0;
@@ -307,99 +309,6 @@ int info(const Common& common) {
     rows.push_back({key, text_of(*answer, key.c_str())});
   print_table(rows);
   return 0;
-}
-
-namespace {
-
-/// The tiers, what the strongest lacks, and how to get those that do not work; true if one
-/// isolates.
-bool print_tiers(const json& tiers) {
-  const json* strongest = nullptr;
-  std::vector<std::vector<std::string>> rows = {{"TIER", "HERE", "WHY NOT"}};
-  for (const auto& tier : tiers) {
-    const bool works = tier.value("works", false);
-    if (works && strongest == nullptr) strongest = &tier;
-    rows.push_back({text_of(tier, "tier"), works ? "works" : "no", tier.value("reason", "")});
-  }
-  std::cout << "\n";
-  print_table(rows);
-  const std::string name = strongest != nullptr ? text_of(*strongest, "tier") : "none";
-  const bool is_isolated = name == "namespaces" || name == "userns";
-  std::cout << "\n"
-            << (is_isolated ? "Contexts are isolated here. The strongest tier is " + name + "."
-                            : "No tier isolates here; the strongest that works is " + name +
-                                  ", and it must be asked for by --require-tier " + name + ".")
-            << "\n";
-  const std::string lacks = strongest != nullptr ? strongest->value("lacks", "") : "";
-  if (!lacks.empty()) std::cout << "What it lacks: " << lacks << ".\n";
-  for (const auto& tier : tiers) {
-    if (&tier == strongest) break;
-    std::cout << "\nTo get " << text_of(tier, "tier") << ":\n";
-    for (const char* where : {"docker", "podman", "kubernetes", "host"}) {
-      std::cout << "  " << where << ": " << tier["options"].value(where, "") << "\n";
-    }
-  }
-  return is_isolated;
-}
-
-void print_enforcement(const json& enforcement) {
-  std::vector<std::vector<std::string>> rows = {{"ROUTING BY", "HERE", "WHY NOT, OR NOT STOPPED"}};
-  for (const auto& offer : enforcement["mechanisms"]) {
-    const bool works = offer.value("works", false);
-    std::string remark = offer.value("reason", "");
-    if (works) {
-      for (const auto& way : offer["notStopped"]) {
-        remark += (remark.empty() ? "not stopped: " : "; ") + way.get<std::string>();
-      }
-    }
-    rows.push_back({text_of(offer, "mechanism"), works ? "works" : "no", remark});
-  }
-  std::cout << "\n";
-  print_table(rows);
-  for (const char* kind : {"dynamic", "static"}) {
-    const auto& chosen = enforcement[kind];
-    std::cout << (kind == std::string("dynamic") ? "\n" : "") << "A " << kind << " agent: "
-              << (chosen.is_string() ? chosen.get<std::string>()
-                                     : "refused, its children would not be routed")
-              << "\n";
-  }
-}
-
-}  // namespace
-
-namespace {
-
-void print_limits(const json& limits) {
-  std::vector<std::vector<std::string>> rows = {{"LIMIT", "KEPT BY", "WHY NOT"}};
-  for (const auto& limit : limits) {
-    rows.push_back({text_of(limit, "limit"), limit.value("by", ""), limit.value("reason", "")});
-  }
-  std::cout << "\n";
-  print_table(rows);
-}
-
-}  // namespace
-
-int doctor(const Common& common, const std::vector<std::string>& agent) {
-  std::vector<std::string> words = {"--doctor"};
-  if (!agent.empty()) {
-    words.emplace_back("--");
-    words.insert(words.end(), agent.begin(), agent.end());
-  }
-  const auto text = daemon_output(words);
-  const json report = json::parse(text ? *text : "", nullptr, false);
-  if (!report.is_object()) return complain("airlock-routerd --doctor gave no report", 1);
-  if (!agent.empty()) return explain_agent(common, agent, report["agent"]);
-  if (common.json) return print_json(report), 0;
-  std::vector<std::vector<std::string>> rows = {{"HERE", "", "WHAT IT COSTS"}};
-  for (const auto& fact : report["machine"]) {
-    rows.push_back({text_of(fact, "name"), text_of(fact, "value"), fact.value("remark", "")});
-  }
-  print_table(rows);
-  const bool is_isolated = print_tiers(report["tiers"]);
-  if (is_isolated) print_enforcement(report["enforcement"]);
-  print_limits(report["limits"]);
-  return is_isolated ? 0 : 1;
 }
 
 int version(const Common& common) {

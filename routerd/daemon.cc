@@ -9,6 +9,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/file.h"
+#include "contexts/probe.h"
 #include "routerd/control.h"
 #include "routerd/drain.h"
 #include "routerd/farm_plan.h"
