@@ -316,9 +316,9 @@ bool Context::is_ancestor_of(pid_t pid) const { return is_descendant(pid, init_p
 bool Context::contains(int socket, pid_t pid) const {
   if (tier_ == Tier::none) return true;
   const ino_t found = is_isolated(tier_) ? peer_pid_namespace(socket, pid) : 0;
-  if (found != 0) return found == pid_namespace_;
+  const bool is_inside = found != 0 ? found == pid_namespace_ : is_descendant(pid, init_pid_);
   // In this order: a pid that is reused belongs to somebody who came after the end.
-  return is_descendant(pid, init_pid_) && is_peer_alive(socket);
+  return is_inside && is_peer_alive(socket);
 }
 
 namespace {

@@ -329,8 +329,11 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
       [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
       [this, name] { context_ended(name); });
   hosted->handover->cap(hosted->context->rlimit_caps());
+  Shells::OnEnded on_ended;
+  if (trail_) on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
   hosted->shells = std::make_shared<Shells>(
-      io_, [this, name] { return runtime_.add_shell(name, options_.programs); });
+      io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
+      std::move(on_ended));
   if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
   return hosted_.emplace(name, std::move(hosted)).first->second.get();

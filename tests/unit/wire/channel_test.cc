@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <utility>
 
 #include "tests/support/child.h"
 #include "tests/support/fd_leak_check.h"
@@ -43,6 +45,37 @@ int error_of(const base::Result<std::optional<Frame>>& result) {
 }
 
 }  // namespace
+
+TEST_CASE("a frame tells who has sent it, if that was one process", "[wire]") {
+  const FdLeakCheck leaks;
+  const std::string bytes = header_of(4, 0) + "text";
+  // Who sends the first and the second half: this process (0) or one other.
+  for (const auto& [first, second] : {std::pair(0, 0), {1, 1}, {0, 1}, {1, 0}}) {
+    CAPTURE(first, second);
+    const auto pair = support::stream_pair(SOCK_NONBLOCK);
+    const int on = 1;
+    REQUIRE(::setsockopt(pair.ours.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
+    const auto send = [&](int half) {
+      support::send_raw(pair.theirs.borrow(), half == 0 ? bytes.substr(0, 6) : bytes.substr(6));
+      return 0;
+    };
+    support::Child other([&, whole = first + second == 2] {
+      if (first == 1) send(0);
+      return whole ? send(1) : 0;
+    });
+    if (first == 1) other.wait();
+    if (first == 0) send(0);
+    if (second == 0) send(1);
+    if (first == 0 && second == 1) support::Child([&] { return send(1); }).wait();
+    Receiver receiver;
+    const pid_t expected = first != second ? 0 : first == 0 ? ::getpid() : other.pid();
+    CHECK(take(receiver, pair.ours.borrow()).sender == expected);
+  }
+  const auto without = support::stream_pair(SOCK_NONBLOCK);
+  support::send_raw(without.theirs.borrow(), bytes);
+  Receiver receiver;
+  CHECK(take(receiver, without.ours.borrow()).sender == 0);
+}
 
 TEST_CASE("a frame arrives whole wherever it is cut", "[wire]") {
   const FdLeakCheck leaks;
