@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
+#include "tests/support/context_client.h"
 #include "tests/support/fd_leak_check.h"
 #include "tests/support/requires.h"
 #include "tests/support/temp_dir.h"

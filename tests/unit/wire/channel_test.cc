@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <utility>
 
 #include "tests/support/child.h"
 #include "tests/support/fd_leak_check.h"
@@ -49,26 +48,31 @@ int error_of(const base::Result<std::optional<Frame>>& result) {
 TEST_CASE("a frame tells who has sent it, if that was one process", "[wire]") {
   const FdLeakCheck leaks;
   const std::string bytes = header_of(4, 0) + "text";
-  // Who sends the first and the second half: this process (0) or one other.
-  for (const auto& [first, second] : {std::pair(0, 0), {1, 1}, {0, 1}, {1, 0}}) {
-    CAPTURE(first, second);
+  constexpr unsigned kBoth = 3;
+  for (const unsigned by_another : {0u, 1u, 2u, kBoth}) {  // bit N: half N
+    CAPTURE(by_another);
     const auto pair = support::stream_pair(SOCK_NONBLOCK);
     const int on = 1;
     REQUIRE(::setsockopt(pair.ours.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
-    const auto send = [&](int half) {
+    const auto send = [&](unsigned half) {
       support::send_raw(pair.theirs.borrow(), half == 0 ? bytes.substr(0, 6) : bytes.substr(6));
       return 0;
     };
-    support::Child other([&, whole = first + second == 2] {
-      if (first == 1) send(0);
-      return whole ? send(1) : 0;
-    });
-    if (first == 1) other.wait();
-    if (first == 0) send(0);
-    if (second == 0) send(1);
-    if (first == 0 && second == 1) support::Child([&] { return send(1); }).wait();
+    pid_t expected = by_another == 0 ? ::getpid() : 0;
+    if (by_another == kBoth) {
+      support::Child other([&] { return send(0) + send(1); });
+      expected = other.pid();
+      other.wait();
+    }
+    for (const unsigned half : {0u, 1u}) {
+      if (by_another == kBoth) break;
+      if ((by_another >> half & 1) == 0) {
+        send(half);
+      } else {
+        support::Child([&] { return send(half); }).wait();
+      }
+    }
     Receiver receiver;
-    const pid_t expected = first != second ? 0 : first == 0 ? ::getpid() : other.pid();
     CHECK(take(receiver, pair.ours.borrow()).sender == expected);
   }
   const auto without = support::stream_pair(SOCK_NONBLOCK);
