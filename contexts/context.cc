@@ -12,8 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "base/file.h"
 #include "contexts/capabilities.h"
 #include "contexts/clone_init.h"
@@ -333,9 +331,9 @@ bool Context::is_ancestor_of(pid_t pid) const { return is_descendant(pid, init_p
 bool Context::contains(int socket, pid_t pid) const {
   if (tier_ == Tier::none) return true;
   const ino_t found = is_isolated(tier_) ? peer_pid_namespace(socket, pid) : 0;
-  if (found != 0) return found == pid_namespace_;
+  const bool is_inside = found != 0 ? found == pid_namespace_ : is_descendant(pid, init_pid_);
   // In this order: a pid that is reused belongs to somebody who came after the end.
-  return is_descendant(pid, init_pid_) && is_peer_alive(socket);
+  return is_inside && is_peer_alive(socket);
 }
 
 namespace {
@@ -415,47 +413,5 @@ Destroyed Context::destroy() {
 }
 
 Context::~Context() { destroy(); }
-
-Result<ProbedTier> probe_one(Tier tier, const RuntimeDir& runtime, const std::string& programs) {
-  ContextSpec spec;
-  spec.name = "probe";
-  auto context = Context::create(spec, {runtime, programs, tier});
-  runtime.remove(spec.name);
-  if (!context) return tl::unexpected<base::Error>(context.error());
-  (*context)->begin_destroy();
-  return ProbedTier{tier, std::move(*context)};
-}
-
-std::vector<LimitOffer> probe_limits(Tier tier, const RuntimeDir& runtime,
-                                     const std::string& programs) {
-  const std::pair<const char*, Limits> each[] = {
-      {"pids", {.pids = 1000}},          {"memory", {.memory = 1 << 30}},
-      {"cpu", {.cpu_hundredths = 100}},  {"open_files", {.open_files = 256}},
-      {"tmpfs", {.tmpfs = kLeastTmpfs}}, {"exec_time", {.exec_time_ms = 1000}}};
-  std::vector<LimitOffer> offers;
-  for (const auto& [name, limits] : each) {
-    ContextSpec spec;
-    spec.name = "probe";
-    spec.limits = limits;
-    auto context = Context::create(spec, {runtime, programs, tier});
-    runtime.remove(spec.name);
-    if (context) {
-      offers.push_back({name, (*context)->kept_limits().front().by, {}});
-    } else {
-      offers.push_back({name, {}, context.error().message()});
-    }
-  }
-  return offers;
-}
-
-ProbedTier probe_tier(const RuntimeDir& runtime, const std::string& programs,
-                      std::vector<std::string>& reasons) {
-  for (const Tier tier : {Tier::namespaces, Tier::userns, Tier::uids, Tier::landlock}) {
-    auto probed = probe_one(tier, runtime, programs);
-    if (probed) return std::move(*probed);
-    reasons.push_back(std::string(name_of(tier)) + ": " + probed.error().message());
-  }
-  return {};
-}
 
 }  // namespace contexts

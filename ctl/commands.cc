@@ -125,10 +125,13 @@ int ctx_list(const Common& common) {
   if (!answer) return 1;
   const auto& list = (*answer)["contexts"];
   if (common.json) return print_json(list), 0;
-  std::vector<std::vector<std::string>> rows = {{"NAME", "TIER", "CHILDREN RUN IN", "CWD"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "TIER", "INTEGRITY", "CHILDREN RUN IN", "CWD"}};
   for (const auto& context : list) {
+    const std::string integrity = text_of(context, "integrity");
     rows.push_back({text_of(context, "name"), text_of(context, "tier"),
-                    text_of(context, "childContext"), text_of(context, "cwd")});
+                    integrity.substr(0, integrity.find(':')), text_of(context, "childContext"),
+                    text_of(context, "cwd")});
   }
   print_table(rows);
   return 0;

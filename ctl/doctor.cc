@@ -1,9 +1,10 @@
-// airlock doctor: what this machine can do, in words.
-
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "ctl/agent_text.h"
 #include "ctl/ask.h"
+#include "ctl/commands.h"
 #include "ctl/daemon_process.h"
 #include "ctl/print.h"
 
@@ -76,6 +77,15 @@ void print_limits(const json& limits) {
   print_table(rows);
 }
 
+void print_rootfs(const json& rootfs) {
+  if (!rootfs.is_object()) return;
+  const auto& overlay = rootfs["overlay"];
+  const std::string remark = overlay.value("remark", "");
+  std::cout << "\nIntegrity of the platform's programs: " << text_of(rootfs, "integrity") << ".\n"
+            << "'rootfs: overlay' " << (overlay.value("works", false) ? "works" : "does not work")
+            << " here" << (remark.empty() ? "" : ": " + remark) << ".\n";
+}
+
 }  // namespace
 
 int doctor(const Common& common, const std::vector<std::string>& agent) {
@@ -97,6 +107,7 @@ int doctor(const Common& common, const std::vector<std::string>& agent) {
   const bool is_isolated = print_tiers(report["tiers"]);
   if (is_isolated) print_enforcement(report["enforcement"]);
   print_limits(report["limits"]);
+  print_rootfs(report["rootfs"]);
   return is_isolated ? 0 : 1;
 }
 

@@ -15,6 +15,7 @@
 #include "routerd/embed.h"
 #include "routerd/kept_jobs.h"
 #include "routerd/spec_json.h"
+#include "routerd/tier_advice.h"
 #include "routerd/version.h"
 
 namespace routerd {
@@ -62,11 +63,7 @@ json describe(const HostedContext& hosted) {
   described["enforcement"] = enforcement_json(context.spec().enforce, hosted.offers);
   described["initPid"] = context.init_pid();
   described["pidNamespace"] = context.pid_namespace();
-  described["integrity"] = context.has_own_rootfs()
-                               ? "yes: changes of the root file system are its own"
-                           : context.spec().is_platform || contexts::is_isolated(context.tier())
-                               ? "no: the root file system is shared with the platform"
-                               : "no: not isolated";
+  described["integrity"] = integrity_of(context.tier(), context.has_own_rootfs());
   return described;
 }
 

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/file.h"
+#include "contexts/probe.h"
 #include "routerd/control.h"
 #include "routerd/drain.h"
 #include "routerd/farm_plan.h"
@@ -346,8 +347,11 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
       [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
       [this, name] { context_ended(name); });
   hosted->handover->cap(hosted->context->rlimit_caps());
+  Shells::OnEnded on_ended;
+  if (trail_) on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
   hosted->shells = std::make_shared<Shells>(
-      io_, [this, name] { return runtime_.add_shell(name, options_.programs); });
+      io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
+      std::move(on_ended));
   hosted->lifetime = make_lifetime(*this, name);
   if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));

@@ -133,11 +133,13 @@ void ExecRouter::refuse(Call& call, int exit_code, std::string rule, std::string
 void ExecRouter::route(HostedContext& from, wire::Frame frame, base::UniqueFd connection,
                        Clock::time_point accepted) {
   if (frame.type != wire::MessageType::exec_request) return;
+  const pid_t sender = frame.sender;
   auto received = receive(std::move(frame), connection, accepted);
   if (!received) return refuse_unread(connection.borrow(), received.error());
   Call& call = *received;
   call.record.from = from.spec().name;
-  if (!from.context->contains(call.connection.borrow(), call.peer.pid)) {
+  // A connection is its maker's: somebody else who was given it asks in the maker's name.
+  if (sender != call.peer.pid || !from.context->contains(call.connection.borrow(), call.peer.pid)) {
     return refuse(call, kRefused, "identity",
                   "the request does not come from context '" + from.spec().name + "'");
   }

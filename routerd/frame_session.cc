@@ -48,6 +48,9 @@ void FrameSession::wait_readable() {
 base::UniqueFd FrameSession::release() {
   unwatch();
   base::UniqueFd released = std::move(socket_);
+  // Whoever reads on, a spawner first of all, has no use for credentials.
+  const int off = 0;
+  ::setsockopt(released.borrow(), SOL_SOCKET, SO_PASSCRED, &off, sizeof off);
   finish();
   return released;
 }

@@ -25,6 +25,11 @@ base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& 
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return base::os_error("socket");
+  // What is accepted has it, too: who sends is told with every message (wire::Frame::sender).
+  const int on = 1;
+  if (::setsockopt(socket.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return base::os_error("SO_PASSCRED");
+  }
   ::unlink(path.c_str());
   if (::bind(socket.borrow(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return base::os_error("listen on " + path);

@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "contexts/capabilities.h"
+#include "contexts/probe.h"
 #include "routerd/agent_report.h"
 #include "routerd/audit/verify_command.h"
 #include "routerd/config.h"
@@ -125,6 +126,14 @@ nlohmann::json report_on(const std::vector<std::string>& argv, const routerd::Of
   return routerd::agent_report(agent, children, {}, offers);
 }
 
+/// What contexts may change of the platform's programs, and whether `rootfs: overlay` works.
+nlohmann::json rootfs_report(contexts::Tier tier, const contexts::RuntimeDir& runtime) {
+  const auto overlay = contexts::probe_overlay(tier, runtime, programs_folder());
+  return {{"default", "shared"},
+          {"integrity", routerd::integrity_of(tier, false)},
+          {"overlay", {{"works", overlay.works}, {"remark", overlay.remark}}}};
+}
+
 /// Tries every tier for real and says what came of it, as JSON for `airlock doctor`.
 int doctor(const std::vector<std::string>& agent) {
   auto runtime = contexts::RuntimeDir::make_private();
@@ -132,6 +141,7 @@ int doctor(const std::vector<std::string>& agent) {
   nlohmann::json tiers = nlohmann::json::array();
   nlohmann::json limits = nlohmann::json::array();
   routerd::Offers offers;
+  nlohmann::json rootfs;
   for (const auto tier : {contexts::Tier::namespaces, contexts::Tier::userns, contexts::Tier::uids,
                           contexts::Tier::landlock}) {
     auto probed = contexts::probe_one(tier, *runtime, programs_folder());
@@ -141,6 +151,7 @@ int doctor(const std::vector<std::string>& agent) {
                      {"lacks", routerd::weakness_of(tier)},
                      {"options", routerd::options_json(tier)}});
     if (probed && offers.empty()) {
+      rootfs = rootfs_report(tier, *runtime);
       offers = routerd::probe_offers(tier, *runtime, programs_folder());
       for (const auto& limit : contexts::probe_limits(tier, *runtime, programs_folder())) {
         limits.push_back({{"limit", limit.name}, {"by", limit.by}, {"reason", limit.error}});
@@ -152,6 +163,7 @@ int doctor(const std::vector<std::string>& agent) {
       {"machine", routerd::machine_facts()},
       {"enforcement", routerd::enforcement_json({}, offers)},
       {"limits", limits},
+      {"rootfs", rootfs},
       {"capabilities", contexts::names_of(contexts::effective_capabilities())},
       {"agent", report_on(agent, offers)},
       {"uid", ::geteuid()}};

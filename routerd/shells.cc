@@ -32,10 +32,12 @@ base::Result<Pair> make_pair(int type) {
   return Pair{base::UniqueFd(ends[0]), base::UniqueFd(ends[1])};
 }
 
-wire::ExecRequest request_of(const Shells::Start& how, const wire::Credentials& credentials) {
+wire::ExecRequest request_of(const Shells::Start& how, const wire::Credentials& credentials,
+                             bool reports_jobs) {
   wire::ExecRequest request;
   request.path = how.programs + "/airlock-shell";
   request.argv = {"airlock-shell", "/bin/bash", how.programs + "/airlock-shell.so"};
+  if (reports_jobs) request.argv.add("report");
   for (const auto& entry : how.env) request.env.add(entry);
   request.cwd = how.cwd;
   request.fd_numbers = {0, 1, 2, kChannelInHost};
@@ -107,8 +109,8 @@ base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start h
   std::vector<base::UniqueFd> fds;
   for (int i = 0; i < 3; ++i) fds.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   fds.push_back(std::move(channel->theirs));
-  auto given =
-      spawner.give({how.job, request_of(how, key.credentials)}, connection->theirs, std::move(fds));
+  auto request = request_of(how, key.credentials, static_cast<bool>(on_ended_));
+  auto given = spawner.give({how.job, std::move(request)}, connection->theirs, std::move(fds));
   if (!given) return tl::unexpected<base::Error>(given.error());
   auto shell = std::make_shared<Shell>();
   shell->number = how.job;
@@ -119,8 +121,10 @@ base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start h
   const std::weak_ptr<Shell> weak = shell;
   shell->channel = std::make_unique<Handover>(
       io_, channel->ours.borrow(),
-      [weak](const wire::Frame& frame) {
-        if (const auto alive = weak.lock()) take_state(*alive, frame);
+      [self = weak_from_this(), weak](const wire::Frame& frame) {
+        const auto shells = self.lock();
+        const auto alive = weak.lock();
+        if (shells && alive) shells->take(*alive, frame);
       },
       [self = weak_from_this(), weak, &io = io_] {
         boost::asio::post(io, [self, weak] {
@@ -182,7 +186,10 @@ void Shells::ask(const Key& key, wire::ShellOrder::Action action, Then then) {
   shells_.erase(found);
 }
 
-void Shells::take_state(Shell& shell, const wire::Frame& frame) {
+void Shells::take(Shell& shell, const wire::Frame& frame) const {
+  if (frame.type == wire::MessageType::job_ended && on_ended_) {
+    if (const auto end = wire::decode<wire::JobEnded>(frame.payload)) on_ended_(*end);
+  }
   if (frame.type != wire::MessageType::shell_state) return;
   auto state = wire::decode<wire::ShellState>(frame.payload);
   if (state) answer(shell, state->serial, std::move(*state));

@@ -40,7 +40,10 @@ class Shells : public std::enable_shared_from_this<Shells> {
   /// `prepare` puts the shell's programs where the context sees them; called once, before the first
   /// shell starts.
   using Prepare = std::function<base::Result<void>()>;
-  Shells(boost::asio::io_context& io, Prepare prepare) : io_(io), prepare_(std::move(prepare)) {}
+  /// Called for each command that has run, if it is given. The shell's user has said it.
+  using OnEnded = std::function<void(const wire::JobEnded&)>;
+  Shells(boost::asio::io_context& io, Prepare prepare, OnEnded on_ended = {})
+      : io_(io), prepare_(std::move(prepare)), on_ended_(std::move(on_ended)) {}
 
   /// The shell's channel; null if there is none.
   Handover* find(const Key& key);
@@ -72,12 +75,13 @@ class Shells : public std::enable_shared_from_this<Shells> {
     std::unique_ptr<boost::asio::steady_timer> deadline;
   };
 
-  static void take_state(Shell& shell, const wire::Frame& frame);
+  void take(Shell& shell, const wire::Frame& frame) const;
   void forget(const std::weak_ptr<Shell>& ended);
   static void answer(Shell& shell, std::uint64_t serial, base::Result<wire::ShellState> state);
 
   boost::asio::io_context& io_;
   Prepare prepare_;
+  OnEnded on_ended_;
   std::map<Key, std::shared_ptr<Shell>> shells_;
   /// Were reset and have not ended yet.
   std::vector<std::shared_ptr<Shell>> ending_;

@@ -65,6 +65,12 @@ nlohmann::json options_json(Tier tier) {
           {"host", options.host}};
 }
 
+std::string_view integrity_of(Tier tier, bool has_own_rootfs) {
+  if (has_own_rootfs) return "yes: changes of the root file system are its own";
+  return contexts::is_isolated(tier) ? "no: the root file system is shared with the platform"
+                                     : "no: not isolated";
+}
+
 std::string way_to_isolation() {
   const auto options = options_for(Tier::namespaces);
   return "add SYS_ADMIN: " + std::string(options.docker) + ", Kubernetes " +

@@ -24,6 +24,10 @@ TierOptions options_for(contexts::Tier tier);
 /// The same as {"docker": …, "podman": …, "kubernetes": …, "host": …}.
 nlohmann::json options_json(contexts::Tier tier);
 
+/// Whether a context of `tier` can change the programs that the platform runs: "yes: …" if it
+/// cannot, else "no: …".
+std::string_view integrity_of(contexts::Tier tier, bool has_own_rootfs);
+
 /// How to get isolated contexts, in one line.
 std::string way_to_isolation();
 

@@ -14,9 +14,17 @@
 namespace wire {
 namespace {
 
-/// Room for the control message of kMaxFdsPerMessage descriptors.
+/// As the kernel has it: libcs show it to GNU programs only.
+struct Credentials {
+  pid_t pid;
+  uid_t uid;
+  gid_t gid;
+};
+constexpr int kScmCredentials = 2;  // SCM_CREDENTIALS, linux/socket.h
+
+/// Room for the control messages of kMaxFdsPerMessage descriptors and of credentials.
 union ControlBuffer {
-  char bytes[CMSG_SPACE(kMaxFdsPerMessage * sizeof(int))];
+  char bytes[CMSG_SPACE(kMaxFdsPerMessage * sizeof(int)) + CMSG_SPACE(sizeof(Credentials))];
   cmsghdr align;
 };
 
@@ -43,6 +51,18 @@ void adopt_fds(msghdr& message, std::vector<base::UniqueFd>& fds) {
       fds.emplace_back(fd);
     }
   }
+}
+
+/// Who has sent `message`, as SO_PASSCRED tells; 0 where it is not on.
+pid_t sender_of(msghdr& message) {
+  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
+       header = CMSG_NXTHDR(&message, header)) {
+    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != kScmCredentials) continue;
+    Credentials sender{};
+    std::memcpy(&sender, CMSG_DATA(header), sizeof sender);
+    return sender.pid;
+  }
+  return 0;
 }
 
 ssize_t send_retrying(int socket, const msghdr& message, int flags) {
@@ -104,6 +124,12 @@ void Receiver::reset() {
   bytes_.clear();
   header_.reset();
   fds_.clear();
+  sender_.reset();
+}
+
+void Receiver::note_sender(pid_t pid) {
+  if (!sender_) sender_ = pid;
+  if (*sender_ != pid) sender_ = 0;
 }
 
 /// Reads until bytes_ holds `wanted` bytes: true. False: no more for now.
@@ -128,6 +154,7 @@ base::Result<bool> Receiver::read_some(int socket, std::size_t wanted) {
     if (got < 0) return base::failure("receive", error);
     adopt_fds(message, fds_);
     if (got == 0) return base::failure("receive", ECONNRESET, "closed by the other side");
+    note_sender(sender_of(message));
     if ((message.msg_flags & MSG_CTRUNC) != 0 || fds_.size() > kMaxPassedFds) {
       return base::failure("receive descriptors", EMSGSIZE, "some were cut off");
     }
@@ -158,7 +185,7 @@ base::Result<std::optional<Frame>> Receiver::finish() {
   std::optional<Frame> frame;
   if (fds_.size() == header_->fd_count) {
     bytes_.erase(0, kHeaderSize);
-    frame = Frame{header_->type, std::move(bytes_), std::move(fds_)};
+    frame = Frame{header_->type, std::move(bytes_), std::move(fds_), sender_.value_or(0)};
   }
   reset();
   if (!frame) return base::failure("receive", EBADMSG, "wrong number of descriptors");

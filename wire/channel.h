@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <span>
 #include <string>
@@ -18,6 +20,9 @@ struct Frame {
   MessageType type{};
   std::string payload;
   std::vector<base::UniqueFd> fds;
+  /// The process that has sent all of it, in our PID namespace, as the kernel says it where the
+  /// receiving socket has SO_PASSCRED (unix(7)). 0: not known, not visible, or several.
+  pid_t sender = 0;
 };
 
 /// Sends one frame on a STREAM socket; more than kMaxFdsPerMessage descriptors go in several
@@ -49,11 +54,14 @@ class Receiver {
  private:
   base::Result<bool> read_some(int socket, std::size_t wanted);
   base::Result<std::optional<Frame>> finish();
+  void note_sender(pid_t pid);
   void reset();
 
   std::string bytes_;
   std::optional<Header> header_;
   std::vector<base::UniqueFd> fds_;
+  /// Nothing before the first bytes.
+  std::optional<pid_t> sender_;
 };
 
 /// Sends one frame as one datagram of a SEQPACKET socket: atomically, or not at all (EAGAIN). A

@@ -2,10 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -16,6 +14,7 @@
 
 #include "base/file.h"
 #include "contexts/init/farm.h"
+#include "contexts/init/proc_mounts.h"
 #include "contexts/init/rootfs.h"
 #include "contexts/tier.h"
 
@@ -155,19 +154,6 @@ Result<void> install_view(const wire::Setup& setup) {
   return allow_exec(setup, setup.runtime_dir, MS_RDONLY | MS_NOSUID | MS_NODEV);
 }
 
-Result<void> mount_own_proc(const std::string& target) {
-  auto mounted = mount_at("proc", target, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC);
-  if (!mounted) {
-    mounted.error().detail = "an own /proc needs an unmasked /proc in a user namespace";
-    return mounted;
-  }
-  struct statfs info {};
-  if (::statfs(target.c_str(), &info) != 0 || info.f_type != PROC_SUPER_MAGIC) {
-    return base::failure("verify the new /proc", EIO);
-  }
-  return {};
-}
-
 Result<void> add_to_root(const std::string& new_root, const std::string& name) {
   const std::string source = "/" + name;
   const std::string target = new_root + "/" + name;
@@ -197,6 +183,8 @@ Result<void> assemble_root(const std::string& new_root) {
   if (auto made = mount_at("tmpfs", new_root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755"); !made) {
     return made;
   }
+  // So that no folder above it brings it along into itself.
+  if (auto made = mount_at("none", new_root, nullptr, MS_UNBINDABLE); !made) return made;
   DIR* root = ::opendir("/");
   if (root == nullptr) return base::os_error("list /");
   Result<void> added;
@@ -214,6 +202,8 @@ Result<void> pivot(const wire::Setup& setup, wire::StringList& lacks) {
   const std::string& new_root = setup.root_dir;
   const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
   auto made = is_unprivileged ? assemble_root(new_root) : make_root(setup, lacks);
+  // Was unbindable while it was made: see there.
+  if (made) made = mount_at("none", new_root, nullptr, MS_PRIVATE);
   if (!made) return made;
   if (::chdir(new_root.c_str()) != 0) return base::os_error("chdir " + new_root);
   // pivot_root(2), "pivot_root(".", ".")": no put_old folder is needed.
@@ -221,42 +211,6 @@ Result<void> pivot(const wire::Setup& setup, wire::StringList& lacks) {
   if (::umount2(".", MNT_DETACH) != 0) return base::os_error("detach the old root");
   if (::chdir("/") != 0) return base::os_error("chdir /");
   return {};
-}
-
-/// Mount points of every procfs in a mountinfo text (proc(5)), octal escapes undone.
-std::vector<std::string> proc_mount_points(const std::string& mountinfo) {
-  std::vector<std::string> points;
-  for (std::size_t at = 0; at < mountinfo.size();) {
-    const std::size_t end = std::min(mountinfo.find('\n', at), mountinfo.size());
-    const std::string line = mountinfo.substr(at, end - at);
-    at = end + 1;
-    const auto separator = line.find(" - proc ");
-    if (separator == std::string::npos) continue;
-    std::size_t field = 0;
-    for (int skipped = 0; skipped < 4; ++skipped) field = line.find(' ', field) + 1;
-    const std::string escaped = line.substr(field, line.find(' ', field) - field);
-    std::string point;
-    for (std::size_t i = 0; i < escaped.size(); ++i) {
-      if (escaped[i] != '\\' || i + 3 >= escaped.size()) {
-        point.push_back(escaped[i]);
-        continue;
-      }
-      point.push_back(static_cast<char>((escaped[i + 1] - '0') * 64 + (escaped[i + 2] - '0') * 8 +
-                                        (escaped[i + 3] - '0')));
-      i += 3;
-    }
-    points.push_back(std::move(point));
-  }
-  return points;
-}
-
-// Detached, not covered: a covered procfs of the parent reappears to whoever may umount(2).
-Result<void> replace_proc(const std::string& mountinfo) {
-  for (const auto& point : proc_mount_points(mountinfo)) {
-    while (::umount2(point.c_str(), MNT_DETACH) == 0) {
-    }
-  }
-  return mount_own_proc("/proc");
 }
 
 Result<void> own_ipc_mounts(const wire::Setup& setup, wire::StringList& lacks) {

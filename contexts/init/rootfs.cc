@@ -68,6 +68,15 @@ Result<void> bind_other_mounts(const wire::Setup& setup) {
   return {};
 }
 
+/// What is bound from now on does not bring `root` along, where it lies below: such a copy would
+/// have the parent's procfs in it, out of reach. Until pivot() makes it private again.
+Result<void> keep_out_of_binds(const std::string& root) {
+  if (::mount("none", root.c_str(), nullptr, MS_UNBINDABLE, nullptr) != 0) {
+    return base::os_error("make " + root + " unbindable");
+  }
+  return {};
+}
+
 std::string resolved(string_view path) {
   char result[PATH_MAX];
   return ::realpath(std::string(path).c_str(), result) != nullptr ? result : "";
@@ -159,8 +168,10 @@ Result<void> make_root(const wire::Setup& setup, wire::StringList& lacks) {
   Result<void> done;
   if (setup.upper_dir.empty()) {
     done = bind_tree("/", setup.root_dir);
+    if (done) done = keep_out_of_binds(setup.root_dir);
   } else {
     done = mount_overlay(setup, lacks);
+    if (done) done = keep_out_of_binds(setup.root_dir);
     if (done) done = bind_other_mounts(setup);
     for (const auto path : setup.same.views()) {
       if (done) done = keep(setup, path);

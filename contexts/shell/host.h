@@ -17,6 +17,8 @@ namespace contexts::shell {
 struct HostOptions {
   const char* bash;
   const char* loadable;
+  /// routerd wants a JobEnded for each command that has run.
+  bool reports_jobs = false;
 };
 
 /// A shell host's life: takes commands as Spawn messages on `channel` (SEQPACKET, borrowed), runs
@@ -58,6 +60,7 @@ class Host {
   void command_done(Command& command, const Report& report);
   void command_refused(Command& command, const Report& report);
   wire::Exited ended(const Command& command, int wait_status) const;
+  void tell_end(const Command& command, const wire::Exited& exited) const;
   void take_signals();
   void reap_all();
   void shell_ended();

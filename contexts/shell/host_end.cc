@@ -111,7 +111,7 @@ void Host::reset(wire::ShellState& state) {
     if (command->is_running) {
       wire::Exited exited = ended(*command, SIGKILL);
       exited.shell.event = wire::ShellEvent::lost;
-      tell(*command, exited);
+      tell_end(*command, exited);
     } else {
       refuse(*command, ECANCELED, "the shell was reset");
     }

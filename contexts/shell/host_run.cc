@@ -128,7 +128,7 @@ void Host::command_done(Command& command, const Report& report) {
     }
   }
   background_ = report.background;
-  tell(command, exited);
+  tell_end(command, exited);
   finish_front();
 }
 
@@ -151,6 +151,16 @@ wire::Exited Host::ended(const Command& command, int wait_status) const {
   exited.shell.engine = engine_ ? engine_->kind() : ShellEngine::none;
   exited.shell.no_checkpoint = explain(command.no_checkpoint);
   return exited;
+}
+
+/// For the audit log, nobody waits: what routerd does not take in time is not told.
+void Host::tell_end(const Command& command, const wire::Exited& exited) const {
+  tell(command, exited);
+  if (!options_.reports_jobs) return;
+  (void)wire::send_datagram(
+      channel_, wire::MessageType::job_ended,
+      wire::encode(wire::JobEnded{command.job, exited.wait_status, exited.user_us, exited.system_us,
+                                  exited.max_rss_kib, exited.timed_out}));
 }
 
 // ---- the end of a shell ----
@@ -196,7 +206,7 @@ void Host::shell_ended() {
   wire::Exited exited = ended(*command, shell_status_.value_or(SIGKILL));
   exited.shell.event = wire::ShellEvent::lost;
   forget_shell();
-  tell(*command, exited);
+  tell_end(*command, exited);
   finish_front();
 }
 
@@ -204,7 +214,7 @@ void Host::command_ended(Command& command) {
   wire::Exited exited = ended(command, *std::exchange(shell_status_, {}));
   exited.shell.cwd = last_folder_ = engine_->folder();
   const auto refusal = engine_->refusal();
-  refusal ? tell(command, *refusal) : tell(command, exited);
+  refusal ? tell(command, *refusal) : tell_end(command, exited);
   finish_front();
 }
 
@@ -232,7 +242,7 @@ void Host::taken_over(Command& command, int pid) {
   background_.clear();
   shell_status_.reset();
   takeover_deadline_ms_ = 0;
-  tell(command, exited);
+  tell_end(command, exited);
   finish_front();
 }
 

@@ -1,7 +1,9 @@
 // airlock-shell: the host of one persistent shell. A job of a context like any other; routerd gives
 // it commands over descriptor 3.
 //
-//   airlock-shell BASH LOADABLE
+//   airlock-shell BASH LOADABLE [report]
+//
+// report: routerd wants a JobEnded for each command that has run.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -10,8 +12,9 @@
 
 int main(int argc, char** argv) {
   constexpr int kChannel = 3;
-  if (argc != 3 || ::fcntl(kChannel, F_SETFD, FD_CLOEXEC) != 0) return 126;
+  if (argc < 3 || argc > 4 || ::fcntl(kChannel, F_SETFD, FD_CLOEXEC) != 0) return 126;
   for (int signal = 1; signal <= 64; ++signal) ::signal(signal, SIG_DFL);
-  contexts::shell::Host(kChannel, {.bash = argv[1], .loadable = argv[2]}).run();
+  contexts::shell::Host(kChannel, {.bash = argv[1], .loadable = argv[2], .reports_jobs = argc == 4})
+      .run();
   return 0;
 }

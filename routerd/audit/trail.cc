@@ -135,6 +135,11 @@ void Trail::job_ended(const std::string& context, const wire::JobEnded& end) {
   log_->add("exec.ended", std::move(record));
 }
 
+void Trail::command_ended(const std::string& context, const wire::JobEnded& end) {
+  const auto job = open_jobs_.find(end.job);
+  if (job != open_jobs_.end() && job->second.context == context) job_ended(context, end);
+}
+
 void Trail::look_at_limits(const contexts::Context& context) {
   for (const auto& limit : context.kept_limits()) {
     const auto hits = context.limit_hits(limit.name);

@@ -30,6 +30,9 @@ class Trail {
   void client_refused(pid_t pid, unsigned uid, std::string_view reason);
   void exec_decided(const RouteRecord& record);
   void job_ended(const std::string& context, const wire::JobEnded& end);
+  /// The same of a command in a shell. Its host runs as the shell's user, so no other context's job
+  /// is believed to have ended.
+  void command_ended(const std::string& context, const wire::JobEnded& end);
   /// Records limits that were hit since the last time.
   void look_at_limits(const contexts::Context& context);
 

@@ -16,6 +16,7 @@ class Audit(Case):
     def setUp(self):
         super().setUp()
         self.folder = self.dir + '/audit'
+        self.seen = set()
 
     def serve(self, audit='', user=''):
         rules = f'routes: [{{program: /usr/bin/env, action: refuse}}]'
@@ -60,6 +61,12 @@ class Audit(Case):
         self.one('exec.ended', lambda record: record['status'] == {'signal': signal.SIGKILL})
         self.exec_in('user', 'sleep', '1000', options=('--timeout', '100ms'))
         self.one('exec.ended', lambda record: record['timedOut'])
+        # Commands of a persistent shell, one that ends it included.
+        for text, status in (('exit 5', {'exit': 5}), ('(exit 6)', {'exit': 6}), ('kill -9 $$', {'signal': signal.SIGKILL})):
+            self.airlock('exec', 'user', '-c', text)
+            start = self.one('exec', lambda record: record['rule'] == 'shell' and record['job'] not in self.seen)
+            self.seen.add(start['job'])
+            self.assertEqual(self.one('exec.ended', lambda record: record['job'] == start['job'])['status'], status, text)
         # Contexts.
         self.ask('ctx', 'create', 'third', '-e', 'NAME=' + SECRET, '--cwd', self.work)
         self.assertEqual(self.one('context.created', lambda record: record['context'] == 'third')['envNames'], ['NAME'])

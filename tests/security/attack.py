@@ -186,7 +186,8 @@ def i386(kind):
 
 def nested_proc(_):
     """A fresh /proc in a user namespace of its own: whom does it show, and can knobs be turned there?"""
-    script = 'ps -e -o pid= | wc -l; umount /proc 2>/dev/null; ls /proc | grep -c "^[0-9]"; : >>/proc/sys/kernel/core_pattern && echo KNOB'
+    knob = 'true >>/proc/sys/kernel/core_pattern && echo KNOB; '  # opened, never written
+    script = f'ps -e -o pid= | wc -l; {knob} umount /proc 2>/dev/null; ls /proc | grep -c "^[0-9]"; {knob}'
     done = subprocess.run(['unshare', '-Urpfm', '--mount-proc', 'sh', '-c', script], capture_output=True, text=True)
     lines = done.stdout.split()
     if done.returncode not in (0, 1, 2) or not lines:

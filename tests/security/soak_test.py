@@ -90,7 +90,9 @@ class Soak(Case):
             self.assertEqual(self.ask('ctx', 'rm', name)['survivors'], 0)
 
     def do_ask(self):
-        self.ask(self.random.choice(['info', 'routes', 'ps']))
+        self.ask(self.random.choice(['info', 'ps']))
+        records = self.airlock('-o', 'json', 'routes').out.splitlines()  # one object a line
+        self.assertTrue(all(json.loads(line) for line in records))
 
     def do_nonsense(self):
         self.airlock('exec', 'nowhere', '--', 'true')

@@ -32,6 +32,24 @@ except PermissionError: print("confined")
 '''
 
 
+ADDON = r'''
+#include <node_api.h>
+NAPI_MODULE_INIT() {
+  napi_value answer;
+  napi_create_int32(env, 42, &answer);
+  napi_set_named_property(env, exports, "answer", answer);
+  return exports;
+}
+'''
+
+
+def node_gyp():
+    """Its script: a package of its own, or npm's copy."""
+    places = ['/usr/share/nodejs/node-gyp/bin/node-gyp.js', '/usr/lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js',
+              '/usr/local/lib/node_modules/npm/node_modules/node-gyp/bin/node-gyp.js']
+    return next((place for place in places if os.path.exists(place)), None)
+
+
 def setUpModule():
     own_network()
 
@@ -147,6 +165,18 @@ class Work(Case):
         self.write(self.work + '/CMakeLists.txt', 'cmake_minimum_required(VERSION 3.20)\nproject(p C)\nadd_executable(p p.c)\n')
         self.write(self.work + '/p.c', '#include <stdio.h>\nint main(void) { puts("built"); }\n')
         self.ok('cmake -S . -B b >/dev/null && cmake --build b -j4 >/dev/null && b/p', 'built')
+
+    @needs('npm', 'node', 'c++', 'make')
+    def test_W10_node_gyp(self):
+        """node-gyp: an addon in C, as npm builds them"""
+        gyp = node_gyp()
+        if not gyp or not os.path.exists('/usr/include/node/node_api.h'):
+            self.skipTest("not installed: node-gyp and node's headers")
+        self.write(self.work + '/binding.gyp', json.dumps({'targets': [{'target_name': 'addon', 'sources': ['addon.c']}]}))
+        self.write(self.work + '/addon.c', ADDON)
+        self.write(self.work + '/package.json', json.dumps({'name': 'addon', 'version': '1.0.0'}))
+        self.ok(f'node {gyp} rebuild --nodedir=/usr -j 2 >log 2>&1 || {{ cat log; exit 1; }}; '
+                'node -p "require(\'./build/Release/addon.node\').answer"', '42')
 
     def test_W11_venv(self):
         """a venv and pip"""

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "contexts/capabilities.h"
+#include "contexts/probe.h"
 #include "routerd/peer.h"
 #include "tests/support/child.h"
 #include "tests/support/context_client.h"
@@ -559,37 +560,6 @@ TEST_CASE("without mounts HOME is another folder, and the platform's is closed",
   // Control: its mode lets everybody read it.
   CHECK(TestContext(Tier::none).run(TestContext::shell("cat " + home + "/token")).text == "secret");
   std::filesystem::remove_all(folder);
-}
-
-TEST_CASE("the strongest tier is found by trying", "[contexts][root]") {
-  if (support::lacks_root()) return;
-  const support::FdLeakCheck leaks;
-  const support::TempDir folder;
-  const auto runtime = contexts::RuntimeDir::open(folder / "r");
-  REQUIRE(runtime);
-  std::vector<std::string> reasons;
-  CHECK(contexts::probe_tier(*runtime, support::programs_folder(), reasons).tier ==
-        Tier::namespaces);
-  CHECK(reasons.empty());
-  CHECK_FALSE(std::filesystem::exists(runtime->view("probe")));
-  for (const Tier tier : {Tier::userns, Tier::uids, Tier::landlock}) {
-    CAPTURE(contexts::name_of(tier));
-    CHECK(contexts::probe_one(tier, *runtime, support::programs_folder()));
-  }
-}
-
-TEST_CASE("every tier that fails leaves its reason", "[contexts][root]") {
-  if (support::lacks_root()) return;
-  const support::TempDir folder;
-  const auto runtime = contexts::RuntimeDir::open(folder / "r");
-  REQUIRE(runtime);
-  std::vector<std::string> reasons;
-  CHECK(contexts::probe_tier(*runtime, "/does/not/exist", reasons).tier == Tier::none);
-  REQUIRE(reasons.size() == 4);
-  CHECK(reasons[0].starts_with("namespaces: "));
-  CHECK(reasons[1].starts_with("userns: "));
-  CHECK(reasons[2].starts_with("uids: "));
-  CHECK(reasons[3].starts_with("landlock: "));
 }
 
 // ---- Tier userns: as a user without any privilege.

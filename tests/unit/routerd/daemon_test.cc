@@ -49,7 +49,7 @@ class TestDaemon {
     auto pipe = support::make_pipe();
     auto pair = support::stream_pair(SOCK_NONBLOCK);
     request.fd_numbers = {1};
-    wire::Frame frame{wire::MessageType::exec_request, wire::encode(request), {}};
+    wire::Frame frame{wire::MessageType::exec_request, wire::encode(request), {}, ::getpid()};
     frame.fds.push_back(std::move(pipe.write));
     daemon_.router().route(from, std::move(frame), std::move(pair.theirs),
                            routerd::ExecRouter::Clock::now());

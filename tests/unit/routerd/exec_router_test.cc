@@ -65,8 +65,8 @@ class World {
   support::Job route_bytes(HostedContext& from, wire::MessageType type, std::string payload,
                            std::vector<base::UniqueFd> fds = {}) {
     auto pair = support::stream_pair(SOCK_NONBLOCK);
-    router_.route(from, {type, std::move(payload), std::move(fds)}, std::move(pair.theirs),
-                  routerd::ExecRouter::Clock::now());
+    router_.route(from, {type, std::move(payload), std::move(fds), ::getpid()},
+                  std::move(pair.theirs), routerd::ExecRouter::Clock::now());
     return {0, std::move(pair.ours)};
   }
   /// What a client of the control socket would send.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <catch2/catch.hpp>
 
@@ -43,6 +44,42 @@ int error_of(const base::Result<std::optional<Frame>>& result) {
 }
 
 }  // namespace
+
+TEST_CASE("a frame tells who has sent it, if that was one process", "[wire]") {
+  const FdLeakCheck leaks;
+  const std::string bytes = header_of(4, 0) + "text";
+  constexpr unsigned kBoth = 3;
+  for (const unsigned by_another : {0u, 1u, 2u, kBoth}) {  // bit N: half N
+    CAPTURE(by_another);
+    const auto pair = support::stream_pair(SOCK_NONBLOCK);
+    const int on = 1;
+    REQUIRE(::setsockopt(pair.ours.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0);
+    const auto send = [&](unsigned half) {
+      support::send_raw(pair.theirs.borrow(), half == 0 ? bytes.substr(0, 6) : bytes.substr(6));
+      return 0;
+    };
+    pid_t expected = by_another == 0 ? ::getpid() : 0;
+    if (by_another == kBoth) {
+      support::Child other([&] { return send(0) + send(1); });
+      expected = other.pid();
+      other.wait();
+    }
+    for (const unsigned half : {0u, 1u}) {
+      if (by_another == kBoth) break;
+      if ((by_another >> half & 1) == 0) {
+        send(half);
+      } else {
+        support::Child([&] { return send(half); }).wait();
+      }
+    }
+    Receiver receiver;
+    CHECK(take(receiver, pair.ours.borrow()).sender == expected);
+  }
+  const auto without = support::stream_pair(SOCK_NONBLOCK);
+  support::send_raw(without.theirs.borrow(), bytes);
+  Receiver receiver;
+  CHECK(take(receiver, without.ours.borrow()).sender == 0);
+}
 
 TEST_CASE("a frame arrives whole wherever it is cut", "[wire]") {
   const FdLeakCheck leaks;
