@@ -22,9 +22,6 @@ struct ExecOrder {
   std::vector<std::string> argv;
   /// The persistent shell that runs `command`; empty: a new one.
   std::string shell;
-  /// Nothing was said about shells: a persistent context runs `command` in its shell `default`.
-  bool takes_default_shell = false;
-  bool fail_if_busy = false;
 
   std::vector<std::string> env;  ///< NAME=VALUE, for this exec only
   std::string cwd;               ///< empty: the context's, or the shell's
@@ -38,12 +35,16 @@ struct ExecOrder {
   std::uint64_t grace_ms = 5000;
   std::optional<std::uint64_t> yield_ms;  ///< answer "running" after this
 
-  Encoding encoding = Encoding::automatic;
   std::uint64_t max_bytes = 1u << 20;  ///< kept of each stream: half of it its head, half its tail
-  bool kill_on_disconnect = true;
   /// Of the request's Idempotency-Key and body (Idempotency); empty: without.
   std::string once_name;
   std::string once_hash;
+
+  Encoding encoding = Encoding::automatic;
+  /// Nothing was said about shells: a persistent context runs `command` in its shell `default`.
+  bool takes_default_shell = false;
+  bool fail_if_busy = false;  ///< the shell
+  bool kill_on_disconnect = true;
   /// A streaming client that does not read stops the program, as a pipe would; else it misses some.
   bool waits_for_reader = true;
 
