@@ -41,7 +41,7 @@ class HttpExchange : public Exchange {
   void reply(Response response) override;
   std::shared_ptr<BodyStream> start(Response head) override;
   void upgrade(std::string subprotocol, std::vector<std::pair<std::string, std::string>> headers,
-               std::function<void(std::shared_ptr<MessageSocket>)> then) override;
+               const std::function<void(std::shared_ptr<MessageSocket>)>& then) override;
   void on_gone(std::function<void()> action) override;
 
  private:
@@ -106,13 +106,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Nothing is read or written here from now on; this object only counts the connection.
   void upgrade(std::vector<std::pair<std::string, std::string>> headers,
                const std::string& operation,
-               std::function<void(std::shared_ptr<MessageSocket>)> then) {
+               const std::function<void(std::shared_ptr<MessageSocket>)>& then) {
     ++server_.app().counters.requests[{operation, 101}];
     stop_watching();
     for (const auto& header : own_fields()) headers.push_back(header);
     open_web_socket({std::move(stream_), parser_->release(), std::move(headers),
                      server_.limits().write_time, shared_from_this()},
-                    std::move(then));
+                    then);
   }
 
   // ---- for the body ----
@@ -198,7 +198,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     origin_ = request.header("origin");
     // Who speaks before the answer has come does not speak WebSocket.
-    request.is_upgrade = beast::websocket::is_upgrade(head) && buffer_.size() == 0;
+    request.is_upgrade =
+        beast::websocket::is_upgrade(head) && parser_->is_done() && buffer_.size() == 0;
     // Until its body has been read, no further request can follow.
     const bool kept = std::exchange(keeps_alive_, keeps_alive_ && parser_->is_done());
     if (!read_target({head.target().data(), head.target().size()}, request)) {
@@ -373,9 +374,9 @@ std::shared_ptr<BodyStream> HttpExchange::start(Response head) {
 
 void HttpExchange::upgrade(std::string subprotocol,
                            std::vector<std::pair<std::string, std::string>> headers,
-                           std::function<void(std::shared_ptr<MessageSocket>)> then) {
+                           const std::function<void(std::shared_ptr<MessageSocket>)>& then) {
   headers.emplace_back("Sec-WebSocket-Protocol", std::move(subprotocol));
-  std::exchange(connection_, nullptr)->upgrade(std::move(headers), operation_, std::move(then));
+  std::exchange(connection_, nullptr)->upgrade(std::move(headers), operation_, then);
 }
 
 void HttpExchange::on_gone(std::function<void()> action) {

@@ -111,7 +111,7 @@ class Exchange {
   /// it, or never if the client has gone.
   virtual void upgrade(std::string subprotocol,
                        std::vector<std::pair<std::string, std::string>> headers,
-                       std::function<void(std::shared_ptr<MessageSocket>)> then) = 0;
+                       const std::function<void(std::shared_ptr<MessageSocket>)>& then) = 0;
   /// `action` is called if the client goes away before the end of the answer.
   virtual void on_gone(std::function<void()> action) = 0;
 

@@ -51,7 +51,7 @@ std::vector<std::shared_ptr<Audience>> Terminals::in_context(const std::string& 
 }
 
 std::shared_ptr<Audience> Terminals::of_exec(const std::shared_ptr<Exec>& exec) {
-  const auto terminal = find(exec->facts().terminal);
+  auto terminal = find(exec->facts().terminal);
   if (terminal && terminal->exec() == exec) return terminal;
   auto& known = others_[exec->facts().id];
   auto audience = known.lock();

@@ -36,8 +36,9 @@ class WebSocket : public MessageSocket, public std::enable_shared_from_this<WebS
         ws_(std::move(order.stream)),
         timer_(ws_.get_executor()) {
     beast::get_lowest_layer(ws_).expires_never();
-    ws_.set_option(
-        websocket::stream_base::timeout{kCloseTime, websocket::stream_base::none(), false});
+    // Deadlines are our own; Beast's would also be that of its closing handshake.
+    ws_.set_option(websocket::stream_base::timeout{websocket::stream_base::none(),
+                                                   websocket::stream_base::none(), false});
     ws_.read_message_max(kLongestMessage);
     ws_.auto_fragment(false);
     ws_.binary(true);
@@ -48,7 +49,7 @@ class WebSocket : public MessageSocket, public std::enable_shared_from_this<WebS
   }
 
   void accept(beast::http::request<beast::http::string_body> request,
-              std::function<void(std::shared_ptr<MessageSocket>)> then) {
+              const std::function<void(std::shared_ptr<MessageSocket>)>& then) {
     auto kept = std::make_shared<decltype(request)>(std::move(request));
     ws_.async_accept(*kept, [self = shared_from_this(), kept, then](error_code error) {
       if (error) return;
@@ -80,7 +81,8 @@ class WebSocket : public MessageSocket, public std::enable_shared_from_this<WebS
   void close(std::uint16_t code, const std::string& reason) override {
     on_gone_ = nullptr;
     if (std::exchange(is_closing_, true)) return;
-    timer_.expires_after(kCloseTime);
+    // What was written may still be on its way to a slow client: it has to get it all.
+    timer_.expires_after(code == websocket::close_code::normal ? write_time_ : kCloseTime);
     timer_.async_wait([weak = weak_from_this()](error_code error) {
       const auto self = weak.lock();
       if (self && !error) self->drop();
@@ -167,9 +169,9 @@ class WebSocket : public MessageSocket, public std::enable_shared_from_this<WebS
 }  // namespace
 
 void open_web_socket(WebSocketOrder order,
-                     std::function<void(std::shared_ptr<MessageSocket>)> then) {
+                     const std::function<void(std::shared_ptr<MessageSocket>)>& then) {
   auto request = std::move(order.request);
-  std::make_shared<WebSocket>(std::move(order))->accept(std::move(request), std::move(then));
+  std::make_shared<WebSocket>(std::move(order))->accept(std::move(request), then);
 }
 
 }  // namespace api

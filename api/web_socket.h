@@ -23,6 +23,6 @@ struct WebSocketOrder {
 
 /// Answers the request; `then` is called with the WebSocket, or never if the client has gone.
 void open_web_socket(WebSocketOrder order,
-                     std::function<void(std::shared_ptr<MessageSocket>)> then);
+                     const std::function<void(std::shared_ptr<MessageSocket>)>& then);
 
 }  // namespace api

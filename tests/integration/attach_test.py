@@ -282,6 +282,8 @@ class WhoMayAttach(AttachCase):
         self.refused_socket(400, 'invalid-request', path, protocols=('other.v1',))
         self.refused_socket(400, 'invalid-request', path + '?role=owner')
         self.refused_socket(404, 'exec-not-found', '/api/v1/execs/exec_0/attach')
+        # What comes with the request could be taken for a message that nobody has checked.
+        self.refused_socket(426, 'upgrade-required', path, headers={'X-More': '\r\n\r\nx'})
 
     def test_what_clients_do_wrong(self):
         self.serve_api()
