@@ -10,6 +10,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "contexts/probe.h"
 #include "contexts/runtime_dir.h"
 #include "routerd/api_settings.h"
 #include "routerd/audit/trail.h"

@@ -305,10 +305,10 @@ export class Process {
 /** Codes of the API's errors. */
 export type ProblemCode =
   | 'invalid-request' | 'unauthorized' | 'forbidden-scope' | 'forbidden-host' | 'not-found' | 'context-not-found'
-  | 'shell-not-found' | 'exec-not-found' | 'method-not-allowed' | 'not-acceptable' | 'request-timeout'
-  | 'context-exists' | 'shell-busy' | 'request-in-progress' | 'exec-ended' | 'stdin-closed' | 'no-terminal'
+  | 'shell-not-found' | 'exec-not-found' | 'terminal-not-found' | 'method-not-allowed' | 'not-acceptable' | 'request-timeout'
+  | 'context-exists' | 'shell-busy' | 'request-in-progress' | 'exec-ended' | 'stdin-closed' | 'no-terminal' | 'terminal-busy'
   | 'exec-forgotten' | 'payload-too-large' | 'unsupported-media-type' | 'idempotency-key-reused' | 'cwd-not-found'
-  | 'not-supported' | 'too-many-requests' | 'headers-too-large' | 'internal' | 'daemon-unavailable' | 'overloaded';
+  | 'not-supported' | 'upgrade-required' | 'too-many-requests' | 'headers-too-large' | 'internal' | 'daemon-unavailable' | 'overloaded';
 
 export class AirlockError extends Error {
   /** Stable: docs/API.md lists them. */

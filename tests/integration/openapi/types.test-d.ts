@@ -13,6 +13,7 @@ export const result = (told: Schemas['ExecResult']): Omit<sdk.ExecResult, 'asser
 export const context = (told: Schemas['Context']): sdk.ContextDescription => told;
 export const shell = (told: Schemas['Shell']): sdk.ShellDescription => told;
 export const port = (told: Schemas['Port']): sdk.Port => told;
+export const terminal = (told: Schemas['TerminalInfo']): Omit<sdk.TerminalInfo, 'exec'> => told;
 export const decision = (told: Schemas['RouteDecision']): Awaited<ReturnType<sdk.Context['explainRoute']>> => told;
 export const route = (told: Schemas['RouteEvent']): Partial<sdk.RouteEvent> => told;
 
@@ -29,6 +30,8 @@ export const all: true[] = [
   true satisfies SameKeys<sdk.Port, Schemas['Port']>,
   true satisfies SameKeys<Sent<sdk.ContextSpec, 'ifExists'>, Schemas['ContextSpec']>,
   true satisfies SameKeys<Sent<sdk.ExecOptions, 'timeout'>, Omit<Schemas['ExecRequest'], 'command' | 'argv' | 'tty'>>,
+  true satisfies SameKeys<sdk.TerminalInfo, Schemas['TerminalInfo']>,
+  true satisfies SameKeys<Sent<sdk.TerminalOptions, 'command'>, Omit<Schemas['TerminalRequest'], 'command' | 'argv'>>,
   true satisfies Same<sdk.ProblemCode, Schemas['Problem']['code']>,
   true satisfies Same<sdk.Status, Schemas['Exec']['status']>,
 ];
