@@ -14,7 +14,8 @@ using api::Framing;
 using Kind = api::ClientMessage::Kind;
 
 TEST_CASE("A client's message is what its channel says", "[api]") {
-  const auto input = api::read_message(Framing::airlock, "\0typed\0"s + "x"s);
+  const auto typed = "\0typed\0x"s;
+  const auto input = api::read_message(Framing::airlock, typed);
   REQUIRE(input);
   CHECK(input->kind == Kind::input);
   CHECK(input->bytes == "typed\0x"s);
