@@ -325,20 +325,25 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   }
   auto hosted = std::make_unique<HostedContext>();
   hosted->context = std::move(*context);
+  const auto give_up = [&](const base::Error& error) {
+    hosted.reset();  // ends it; after that nothing of it may stay
+    runtime_.remove(name);
+    return tl::unexpected<base::Error>(error);
+  };
   if (auto settled = settle_working_folder(*hosted->context, *has_new_folder); !settled) {
-    return tl::unexpected<base::Error>(settled.error());
+    return give_up(settled.error());
   }
   if (has_route) {
     auto router = open_router(name);
-    if (!router) return tl::unexpected<base::Error>(router.error());
+    if (!router) return give_up(router.error());
     hosted->router = std::move(*router);
     hosted->stub_path = runtime_.view(name) + "/airlock-stub";
     hosted->stub_id = file_id(hosted->stub_path);
     auto farm = make_farm(*hosted->context);
-    if (!farm) return tl::unexpected<base::Error>(farm.error());
+    if (!farm) return give_up(farm.error());
     hosted->farm = std::move(*farm);
     if (auto tried = hosted->context->await_walls(); !tried) {
-      return tl::unexpected<base::Error>(tried.error());
+      return give_up(tried.error());
     }
     hosted->offers = offers_of(*hosted->context);
   }
