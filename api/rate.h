@@ -1,9 +1,10 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <map>
 #include <string>
+
+#include "api/token_bucket.h"
 
 namespace api {
 
@@ -12,7 +13,7 @@ namespace api {
 /// longest start afresh.
 class Rate {
  public:
-  using Time = std::chrono::steady_clock::time_point;
+  using Time = TokenBucket::Clock::time_point;
   static constexpr std::size_t kMostKnown = 4096;
 
   explicit Rate(double per_second) : per_second_(per_second) {}
@@ -22,14 +23,10 @@ class Rate {
   bool take(const std::string& client, Time now);
 
  private:
-  struct Bucket {
-    double tokens = 0;
-    Time filled;
-  };
   void forget_old();
 
   double per_second_;
-  std::map<std::string, Bucket> buckets_;
+  std::map<std::string, TokenBucket> buckets_;
 };
 
 }  // namespace api
