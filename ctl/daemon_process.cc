@@ -83,6 +83,11 @@ base::Result<EmbeddedDaemon> EmbeddedDaemon::start(const std::vector<std::string
   }
   base::UniqueFd client(ends[0]);
   const base::UniqueFd passed(ends[1]);
+  // As a listener's connections have it: the daemon wants to know who sends (unix(7)).
+  const int on = 1;
+  if (::setsockopt(passed.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return base::os_error("SO_PASSCRED");
+  }
   std::vector<std::string> argv = {daemon_program(), "--embedded", std::to_string(kPassedFd)};
   argv.insert(argv.end(), options.begin(), options.end());
   auto pid = spawn_daemon(std::move(argv), passed.borrow(), -1);

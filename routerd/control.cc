@@ -359,6 +359,12 @@ std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_conte
                                            base::UniqueFd socket, Door door) {
   auto on_frame = [&daemon, peer = std::move(peer), door](FrameSession& session,
                                                           wire::Frame frame) {
+    // A connection is its maker's, as at a router's socket.
+    if (frame.sender != peer.pid) {
+      fail(session, {"control request", EACCES, "the connection was made by another process"});
+      session.close();
+      return false;
+    }
     const Served served = serve_kept_jobs(daemon, session, peer, frame);
     if (served != Served::no) return served == Served::yes;
     if (frame.type == wire::MessageType::exec_request) {

@@ -4,6 +4,7 @@ name that was another's, gains nothing by it. Each refusal has its control: the 
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
@@ -76,9 +77,10 @@ class Deputy(Case):
         self.router = self.runtime + '/router.sock'
         self.use = self.write(self.dir + '/use.py', USE)
 
-    def request(self, mark):
+    def request(self, mark, context=b''):
         """Of a program that leaves a file of this name."""
-        return wire.frame(wire.EXEC_REQUEST, wire.exec_request([b'/usr/bin/touch', f'{self.work}/{mark}'.encode()])).hex()
+        touch = [b'/usr/bin/touch', f'{self.work}/{mark}'.encode()]
+        return wire.frame(wire.EXEC_REQUEST, wire.exec_request(touch, context=context)).hex()
 
     def has_run(self, mark):
         return os.path.exists(f'{self.work}/{mark}')
@@ -107,14 +109,14 @@ class Deputy(Case):
         self.assertEqual(self.code(control, self.request('own')), RAN)
         self.assertTrue(self.has_run('own'), 'control: its maker is served')
 
-    def taker(self, place, mark):
+    def taker(self, place, mark, context=b''):
         """A program of the user context that waits to be handed a connection, says so, and uses it at a line's notice."""
         process = self.start([AIRLOCK, 'exec', '-i', 'user', '--', PYTHON, '-S', '-c', START + f'''
 s = socket.socket(socket.AF_UNIX); s.bind({place!r}); s.listen(); print("ready", flush=True)
 peer = s.accept()[0]
 _, fds, _, _ = socket.recv_fds(peer, 1, 1)
 print("held", flush=True); sys.stdin.readline()
-sys.argv = ["", str(fds[0]), {self.request(mark)!r}]
+sys.argv = ["", str(fds[0]), {self.request(mark, context)!r}]
 exec(open({self.use!r}).read())'''], stdin=subprocess.PIPE)
         self.assertEqual(self.line_of(process), b'ready\n')
         return process
@@ -133,6 +135,17 @@ exec(open({self.use!r}).read())'''], stdin=subprocess.PIPE)
         self.use_what_was_given(taker, 'passed')
         self.assertEqual(self.finish(giver).status, 0, 'it was there meanwhile')
         self.assertEqual(self.last_rule(), 'identity')
+
+    def test_a_control_connection_that_is_passed(self):
+        place, control = self.work + '/place', self.runtime + '/control.sock'
+        taker = self.taker(place, 'controlled', b'platform')
+        with wire.connect(control) as connection, wire.connect(place) as to:
+            socket.send_fds(to, [b'x'], [connection.fileno()])
+            self.assertEqual(self.line_of(taker), b'held\n')
+            self.use_what_was_given(taker, 'controlled')
+        with wire.connect(control) as own:
+            own.sendall(bytes.fromhex(self.request('own', b'platform')))
+            self.assertEqual([kind for kind, _ in wire.answers(own)], RAN, 'control: its maker is served')
 
     def test_a_connection_whose_maker_has_ended(self):
         taker = self.taker(self.work + '/place', 'orphan')
