@@ -22,6 +22,7 @@ import wire
 
 FULL = os.environ.get('AIRLOCK_FULL') == '1'
 PROBE = BIN + '/airlock-test-probe'
+STATIC = BIN + '/airlock-test-where-static'
 
 PRELUDE = '''
 import ctypes, fcntl, json, os, resource, select, signal, struct, subprocess, sys, threading, time
@@ -316,6 +317,24 @@ for _ in range(20): os.kill(os.getpid(), signal.SIGUSR1)
 print(ran)
 ''', '[3, 3, 3')
 
+    def test_while_malloc_is_busy(self):
+        # malloc_trim(3) holds the lock of an arena for as long as it takes to walk it; ctypes lets go of Python's meanwhile.
+        self.both('''
+libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
+blocks = [libc.malloc(4096) for _ in range(20000)]
+for block in blocks[::2]: libc.free(block)
+trims, done = [], threading.Event()
+def trim():
+    while not done.is_set(): trims.append(libc.malloc_trim(0))
+threads = [threading.Thread(target=trim) for _ in range(2)]
+for thread in threads: thread.start()
+ends = [subprocess.run(['sh', '-c', 'exit 3']).returncode for _ in range(30)]
+ends += [os.waitstatus_to_exitcode(os.waitpid(os.posix_spawn('/bin/sh', ['sh', '-c', 'exit 4'], os.environ), 0)[1]) for _ in range(30)]
+done.set()
+for thread in threads: thread.join()
+print(ends == [3] * 30 + [4] * 30, len(trims) > 0)
+''', 'True True')
+
     def test_a_large_parent(self):
         size = 2048 if FULL else 512
         self.both(f'''
@@ -359,6 +378,16 @@ print(told([program]))
             ('./busy', './busy: Text file busy'),
             (self.home + '/own/program', self.home + '/own/program: not found in the context')])
         self.assertTrue(all(record['job'] and record['to'] == 'user' for record in failed))
+
+    def test_no_descriptor_is_free(self):
+        # A static program needs none. The stub does, for its router: refused, and nothing runs.
+        ended = self.routed('/usr/bin/python3', '-c', PRELUDE + f'''
+def run(limit): return subprocess.run([{STATIC!r}, 'x'], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)), capture_output=True, text=True)
+few, enough = run(3), run(64)
+print(few.returncode, repr(few.stderr)); print(enough.returncode, bool(enough.stdout))
+''')
+        line = f'airlock: {STATIC} was not started: router unreachable: socket: No file descriptors available\n'
+        self.assertEqual(ended.out, f'126 {line!r}\n0 True\n')
 
 
 class Descriptors(Oracle):
