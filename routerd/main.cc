@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/file.h"
 #include "contexts/capabilities.h"
@@ -195,29 +196,64 @@ std::vector<std::string> hidden_folders(const routerd::Config& config) {
   return {file.substr(0, file.rfind('/'))};
 }
 
-int serve(const Arguments& arguments) {
-  const bool is_embedded = arguments.embedded_fd >= 0;
-  routerd::Config config = routerd::default_config();
-  if (!arguments.config.empty()) {
-    auto loaded = routerd::load_config(arguments.config);
-    if (!loaded) {
-      for (const auto& error : loaded.error()) std::cerr << error.render() << "\n";
-      return kUsage;
-    }
-    config = std::move(*loaded);
-    spdlog::set_level(routerd::spdlog_level(config.log_level));
+/// The file's settings, or the default ones. Prints every mistake; nothing then.
+std::optional<routerd::Config> settings_of(const Arguments& arguments) {
+  if (arguments.config.empty()) return routerd::default_config();
+  auto loaded = routerd::load_config(arguments.config);
+  if (loaded) {
+    spdlog::set_level(routerd::spdlog_level(loaded->log_level));
+    return std::move(*loaded);
   }
-  auto runtime = is_embedded ? contexts::RuntimeDir::make_private()
-                             : contexts::RuntimeDir::open(arguments.runtime_dir.empty()
-                                                              ? config.runtime_dir
-                                                              : arguments.runtime_dir);
-  if (!runtime) return fail(runtime.error().message());
+  for (const auto& error : loaded.error()) std::cerr << error.render() << "\n";
+  return {};
+}
+
+bool are_tiers(const Arguments& arguments) {
   for (const auto& tier : {arguments.tier, arguments.require_tier}) {
     if (tier.empty() || contexts::parse_tier(tier)) continue;
     std::cerr << "airlock: tier '" << tier
               << "': expected namespaces, userns, uids, landlock or none\n";
-    return kUsage;
+    return false;
   }
+  return true;
+}
+
+base::Result<contexts::RuntimeDir> runtime_of(const Arguments& arguments,
+                                              const routerd::Config& config) {
+  if (arguments.embedded_fd >= 0) return contexts::RuntimeDir::make_private();
+  return contexts::RuntimeDir::open(arguments.runtime_dir.empty() ? config.runtime_dir
+                                                                  : arguments.runtime_dir);
+}
+
+/// Ports first: nobody may take one before it is held.
+base::Result<void> open_doors(routerd::Daemon& daemon, const routerd::Config& config,
+                              bool is_embedded) {
+  if (!is_embedded) {
+    if (auto held = routerd::hold_ports(daemon, config); !held) return held;
+  }
+  if (auto chosen = daemon.choose_tier(); !chosen) return chosen;
+  if (auto opened = daemon.open_audit(); !opened) return opened;
+  return daemon.listen();
+}
+
+base::Result<void> start_configured(routerd::Daemon& daemon, const routerd::Config& config,
+                                    const Arguments& arguments) {
+  if (auto made = routerd::create_configured(daemon, config); !made) return made;
+  if (auto started = routerd::start_services(daemon, config, arguments.config); !started) {
+    return started;
+  }
+  if (auto ready = announce(arguments); !ready) return ready;
+  spdlog::info("serving {} with tier {}", daemon.runtime().root(),
+               contexts::name_of(daemon.tier()));
+  return {};
+}
+
+int serve(const Arguments& arguments) {
+  const bool is_embedded = arguments.embedded_fd >= 0;
+  const auto config = settings_of(arguments);
+  if (!config || !are_tiers(arguments)) return kUsage;
+  auto runtime = runtime_of(arguments, *config);
+  if (!runtime) return fail(runtime.error().message());
   auto profiles = routerd::Profiles::load(routerd::profile_folders(programs_folder()));
   if (!profiles) {
     for (const auto& error : profiles.error()) std::cerr << error.render() << "\n";
@@ -227,32 +263,21 @@ int serve(const Arguments& arguments) {
   routerd::Daemon daemon(std::move(*runtime),
                          {.programs = programs_folder(),
                           .development = arguments.development,
-                          .required = required_tier(arguments, config),
+                          .required = required_tier(arguments, *config),
                           .is_embedded = is_embedded,
-                          .secrets = config.secrets,
+                          .secrets = config->secrets,
                           .profiles = std::move(*profiles),
-                          .hide = hidden_folders(config),
+                          .hide = hidden_folders(*config),
                           .tier = arguments.tier,
                           .stop_grace = arguments.stop_grace_ms * std::chrono::milliseconds(1),
-                          .audit = config.audit});
-  if (!is_embedded) {
-    if (auto held = routerd::hold_ports(daemon, config); !held) return fail(held.error().message());
+                          .audit = config->audit});
+  if (auto open = open_doors(daemon, *config, is_embedded); !open) {
+    return fail(open.error().message());
   }
-  if (auto chosen = daemon.choose_tier(); !chosen) return fail(chosen.error().message());
-  if (auto opened = daemon.open_audit(); !opened) return fail(opened.error().message());
-  if (auto listening = daemon.listen(); !listening) return fail(listening.error().message());
   if (is_embedded) {
     daemon.adopt_client(base::UniqueFd(arguments.embedded_fd));
-  } else {
-    if (auto made = routerd::create_configured(daemon, config); !made) {
-      return fail(made.error().message());
-    }
-    if (auto started = routerd::start_services(daemon, config, arguments.config); !started) {
-      return fail(started.error().message());
-    }
-    if (auto ready = announce(arguments); !ready) return fail(ready.error().message());
-    spdlog::info("serving {} with tier {}", daemon.runtime().root(),
-                 contexts::name_of(daemon.tier()));
+  } else if (auto started = start_configured(daemon, *config, arguments); !started) {
+    return fail(started.error().message());
   }
   return daemon.run() ? 0 : kGraceOver;
 }
