@@ -54,6 +54,17 @@ Result<void> Context::choose_user() {
   return {};
 }
 
+/// `strict`: ids of its own. Agents' walls are made by who is root of all mounts, so not there.
+void Context::choose_ids() {
+  constexpr const char* kLack = "its user ids are the machine's, uid 0 in it owns what uid 0 owns";
+  if (!spec_.child_context.empty() || spec_.is_platform) return add_lack(kLack);
+  if (auto lease = UidLease::take(name())) {
+    id_lease_ = std::move(*lease);
+  } else {
+    add_lack(std::string(kLack) + ": " + lease.error().message());
+  }
+}
+
 std::optional<UserIds> Context::own_ids() const {
   if (spec_.user_ids) return spec_.user_ids;
   if (!lease_) return std::nullopt;
@@ -83,7 +94,7 @@ Result<void> Context::set_up(const Host& host) {
     if (tier_ != Tier::namespaces) {
       return base::failure("isolation 'strict'", ENOTSUP, "it needs the tier namespaces");
     }
-    add_lack("its user ids are the machine's: uid 0 in it owns what uid 0 owns");
+    choose_ids();
   }
   if (spec_.home.empty() || tier_ == Tier::none) return {};
   struct stat owner {};
@@ -199,6 +210,7 @@ wire::Setup Context::describe(const Host& host) const {
   setup.tmpfs_bytes = spec_.limits.tmpfs;
   describe_hardening(host, setup);
   setup.reports_jobs = host.reports_jobs;
+  if (id_lease_) setup.first_id = id_lease_.first_of_block();
   return setup;
 }
 

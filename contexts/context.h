@@ -126,6 +126,7 @@ class Context {
   base::Result<wire::Frame> await_frame(wire::MessageType type);
   base::Result<void> await_ready();
   base::Result<void> choose_user();
+  void choose_ids();
   int count_survivors() const;
   wire::Setup describe(const Host& host) const;
   bool wants_farm() const;
@@ -141,6 +142,8 @@ class Context {
   std::string airlock_folder_;
   std::string own_home_;
   UidLease lease_;
+  /// Of a block of ids that it has to itself.
+  UidLease id_lease_;
   Cgroups cgroups_;
   std::vector<KeptLimit> kept_limits_;
   std::vector<wire::Rlimit> rlimit_caps_;

@@ -95,6 +95,11 @@ Result<UidLease> UidLease::take(std::string_view context) {
                            std::to_string(kLastOwnUid) + " are in use");
 }
 
+std::uint32_t UidLease::first_of_block() const {
+  constexpr std::uint32_t kFirst = 0x70000000;  // systemd: uids, gids, "Container UIDs" end there
+  return kFirst + (uid_ - kFirstOwnUid) * 65536;
+}
+
 int count_processes_of(uid_t uid) {
   int count = 0;
   for_each_status([uid, &count](const std::string& status) {

@@ -19,6 +19,9 @@ class UidLease {
 
   explicit operator bool() const { return static_cast<bool>(lock_); }
   uid_t uid() const { return uid_; }
+  /// The first of 65536 ids that belong to this lease alone, for a user namespace: between those
+  /// that other managers of containers use and 2^31.
+  std::uint32_t first_of_block() const;
 
  private:
   UidLease(base::UniqueFd lock, uid_t uid) : lock_(std::move(lock)), uid_(uid) {}

@@ -207,7 +207,7 @@ void visit(auto& codec, Of<Setup> auto& m) {
   codec(m.protect_kernel_knobs), codec(m.protect), codec(m.own_uid), codec(m.is_platform);
   codec(m.with_farm), codec(m.with_route), codec(m.pid_max), codec(m.tmpfs_bytes);
   codec.path(m.upper_dir), codec(m.same), codec(m.private_tmp), codec(m.no_new_privs);
-  codec(m.refused_calls), codec(m.reports_jobs);
+  codec(m.refused_calls), codec(m.reports_jobs), codec(m.first_id);
 }
 void visit(auto& codec, Of<Ready> auto& m) {
   codec(m.error), codec(m.step), codec(m.lacks), codec(m.farm_error), codec(m.memfd_error);

@@ -380,6 +380,8 @@ struct Setup {
   std::uint8_t refused_calls = 0;
   /// routerd wants a JobEnded for each job that has run.
   bool reports_jobs = false;
+  /// The machine's id of the context's uid and gid 0, 65535 more follow; 0: ids are the machine's.
+  std::uint32_t first_id = 0;
   bool operator==(const Setup&) const = default;
 };
 

@@ -103,7 +103,7 @@ long AgentWall::cover() {
     if (bound < 0 && bound != -ENOENT && bound != -ENOTDIR) return bound;
   }
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const long moved = move_mount(static_cast<int>(kept_mounts_[i]), kept_[i].c_str());
+    const long moved = move_mount(static_cast<int>(kept_mounts_[i]), AT_FDCWD, kept_[i].c_str());
     if (moved < 0) return moved;
     call(SYS_close, kept_mounts_[i]);
   }

@@ -39,7 +39,7 @@ Result<void> show_farm(const wire::Setup& setup, int root) {
   const long tree = open_tree(root, "", AT_EMPTY_PATH | kCloneTree);
   if (tree < 0) return base::failure("copy the mount of the farm", static_cast<int>(-tree));
   const base::UniqueFd copy(static_cast<int>(tree));
-  if (const long moved = move_mount(copy.borrow(), place.c_str()); moved < 0) {
+  if (const long moved = move_mount(copy.borrow(), AT_FDCWD, place.c_str()); moved < 0) {
     return base::failure("mount on " + place, static_cast<int>(-moved));
   }
   constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | kFlags;

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "contexts/init/binfmt.h"
 #include "contexts/init/confine.h"
+#include "contexts/init/id_map.h"
 #include "contexts/init/mounts.h"
 #include "contexts/init/serve.h"
 #include "contexts/init/start_tracer.h"
@@ -117,9 +118,25 @@ wire::Setup receive_setup() {
   return *setup;
 }
 
-pid_t start_spawner(const wire::Setup& setup) {
+/// The ids that the context is to have; a line in `lacks` if it has to do with the machine's.
+IdMap map_ids(const wire::Setup& setup, wire::StringList& lacks) {
+  if (setup.first_id == 0) return {};
+  const auto mounts = own_mounts();
+  auto ids =
+      mounts ? IdMap::make(setup.first_id, *mounts) : tl::unexpected<base::Error>(mounts.error());
+  if (ids) return std::move(*ids);
+  lacks.add("its user ids are the machine's, uid 0 in it owns what uid 0 owns: " +
+            ids.error().message());
+  return {};
+}
+
+pid_t start_spawner(const wire::Setup& setup, const IdMap& ids) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
+  if (ids) {
+    if (auto entered = ids.enter(); !entered) _exit(1);
+    limit_capabilities(setup.capabilities);  // those of the user namespace
+  }
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // without a PID namespace nothing else ends it with us
   sigset_t none;
   sigemptyset(&none);
@@ -167,14 +184,14 @@ bool reap(pid_t spawner) {
 
 /// PID 1's whole life. A program with uid 0 can kill the spawner, and with it the knowledge of who
 /// waits for whom: then everything ends and the context starts over, empty but usable.
-[[noreturn]] void supervise(const wire::Setup& setup) {
+[[noreturn]] void supervise(const wire::Setup& setup, const IdMap& ids) {
   const sigset_t watched = watched_signals(setup);
-  for (pid_t spawner = start_spawner(setup); spawner > 0;) {
+  for (pid_t spawner = start_spawner(setup, ids); spawner > 0;) {
     if (::sigwaitinfo(&watched, nullptr) == SIGTERM) end(setup);
     if (!reap(spawner)) continue;
     if (is_channel_closed()) end(setup);
     kill_members(setup);
-    spawner = start_spawner(setup);
+    spawner = start_spawner(setup, ids);
   }
   end(setup);
 }
@@ -192,11 +209,12 @@ int main() {
   ::sigprocmask(SIG_BLOCK, &watched, nullptr);
   wire::Ready ready;
   base::UniqueFd farm;
+  const IdMap ids = map_ids(setup, ready.lacks);
   if (is_isolated(static_cast<Tier>(setup.tier))) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     // Not earlier: its root is the cgroup that this process is in by now.
     if (::unshare(CLONE_NEWCGROUP) != 0) init::fail({"create a cgroup namespace", errno, {}});
-    if (auto built = build_mounts(setup, ready, farm); !built) init::fail(built.error());
+    if (auto built = build_mounts(setup, ids, ready, farm); !built) init::fail(built.error());
   } else {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -210,5 +228,5 @@ int main() {
   if (is_channel_closed()) _exit(1);
   report(setup, ready, std::move(farm));
   if (setup.with_route) try_walls(setup);
-  supervise(setup);
+  supervise(setup, ids);
 }

@@ -17,9 +17,9 @@ inline long open_tree(int folder, const char* path, unsigned flags) {
   return base::raw::call(SYS_open_tree, folder, path, flags | kCloneTreeCloexec);
 }
 
-/// Attaches the detached mount `tree` at `path`.
-inline long move_mount(int tree, const char* path) {
-  return base::raw::call(SYS_move_mount, tree, "", -100 /* AT_FDCWD */, path, kFromEmptyPath);
+/// Attaches the detached mount `tree` at `path`, from `folder` on or AT_FDCWD.
+inline long move_mount(int tree, int folder, const char* path) {
+  return base::raw::call(SYS_move_mount, tree, "", folder, path, kFromEmptyPath);
 }
 
 }  // namespace contexts::init

@@ -198,10 +198,10 @@ Result<void> assemble_root(const std::string& new_root) {
   return added;
 }
 
-Result<void> pivot(const wire::Setup& setup, wire::StringList& lacks) {
+Result<void> pivot(const wire::Setup& setup, const IdMap& ids, wire::StringList& lacks) {
   const std::string& new_root = setup.root_dir;
   const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
-  auto made = is_unprivileged ? assemble_root(new_root) : make_root(setup, lacks);
+  auto made = is_unprivileged ? assemble_root(new_root) : make_root(setup, ids, lacks);
   // Was unbindable while it was made: see there.
   if (made) made = mount_at("none", new_root, nullptr, MS_PRIVATE);
   if (!made) return made;
@@ -317,12 +317,13 @@ void note_memfds(wire::Ready& ready) {
 
 }  // namespace
 
-Result<void> build_mounts(const wire::Setup& setup, wire::Ready& ready, base::UniqueFd& farm) {
-  const auto mountinfo = base::read_file("/proc/self/mountinfo");
-  if (!mountinfo) return tl::unexpected<base::Error>(mountinfo.error());
+Result<void> build_mounts(const wire::Setup& setup, const IdMap& ids, wire::Ready& ready,
+                          base::UniqueFd& farm) {
+  const auto outer = own_mounts();
+  if (!outer) return tl::unexpected<base::Error>(outer.error());
   const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
   auto done = mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE);
-  if (done) done = pivot(setup, ready.lacks);
+  if (done) done = pivot(setup, ids, ready.lacks);
   if (done) done = replace_home(setup);
   if (done) done = hide_folders(setup);
   if (done) done = protect_paths(setup);
@@ -333,7 +334,7 @@ Result<void> build_mounts(const wire::Setup& setup, wire::Ready& ready, base::Un
   }
   if (done) done = install_view(setup);
   if (done && farm) done = show_farm(setup, farm.borrow());
-  if (done && !is_unprivileged) done = replace_proc(*mountinfo);
+  if (done && !is_unprivileged) done = replace_proc(*outer);
   if (done) done = own_ipc_mounts(setup, ready.lacks);
   if (done && farm) note_memfds(ready);
   if (done) done = limit_pids(setup);
@@ -341,6 +342,7 @@ Result<void> build_mounts(const wire::Setup& setup, wire::Ready& ready, base::Un
   if (done) done = pin_preload_file();
   // The folder made above stands for a root that this user could not write to.
   if (done && is_unprivileged) done = set_flags("/", MS_RDONLY);
+  if (done && ids) done = ids.map_mounts(!setup.upper_dir.empty());
   return done;
 }
 

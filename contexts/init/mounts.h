@@ -2,6 +2,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "contexts/init/id_map.h"
 #include "wire/message.h"
 
 namespace contexts::init {
@@ -10,7 +11,9 @@ namespace contexts::init {
 /// mounts, HOME and hidden folders covered, pivot_root, the parent's /proc detached, an own /proc,
 /// /dev/shm, /dev/mqueue and /dev/pts. Error::operation names the step that failed. What this
 /// tier could not do but can live without is appended to `ready.lacks`.
-/// With a farm its tmpfs is in `farm`, writable, or the reason why not in `ready`.
-base::Result<void> build_mounts(const wire::Setup& setup, wire::Ready& ready, base::UniqueFd& farm);
+/// With a farm its tmpfs is in `farm`, writable, or the reason why not in `ready`. With `ids` the
+/// owners of all files are shifted.
+base::Result<void> build_mounts(const wire::Setup& setup, const IdMap& ids, wire::Ready& ready,
+                                base::UniqueFd& farm);
 
 }  // namespace contexts::init

@@ -1,5 +1,6 @@
 #include "contexts/init/rootfs.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -7,9 +8,10 @@
 
 #include <cstdlib>
 #include <string_view>
-#include <vector>
 
 #include "base/file.h"
+#include "contexts/init/mount_calls.h"
+#include "contexts/init/mount_table.h"
 
 namespace contexts::init {
 namespace {
@@ -24,45 +26,18 @@ Result<void> bind_tree(const std::string& source, const std::string& target) {
   return {};
 }
 
-/// One line of mountinfo (proc(5)).
-struct MountLine {
-  string_view id;
-  string_view parent;
-  string_view point;
-};
-
-std::vector<MountLine> parse_mounts(string_view mountinfo) {
-  std::vector<MountLine> mounts;
-  while (!mountinfo.empty()) {
-    const auto end = std::min(mountinfo.find('\n'), mountinfo.size());
-    string_view line = mountinfo.substr(0, end);
-    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
-    string_view fields[5];
-    for (auto& field : fields) {
-      const auto space = std::min(line.find(' '), line.size());
-      field = line.substr(0, space);
-      line.remove_prefix(std::min(space + 1, line.size()));
-    }
-    mounts.push_back({fields[0], fields[1], fields[4]});
-  }
-  return mounts;
-}
-
 /// Mounts directly on the root file system: an overlay over that would show the folders below.
 Result<void> bind_other_mounts(const wire::Setup& setup) {
-  const auto mountinfo = base::read_file("/proc/self/mountinfo");
-  if (!mountinfo) return tl::unexpected<base::Error>(mountinfo.error());
-  const auto mounts = parse_mounts(*mountinfo);
+  const auto mounts = own_mounts();
+  if (!mounts) return tl::unexpected<base::Error>(mounts.error());
   string_view root;
-  for (const auto& mount : mounts) {
+  for (const auto& mount : *mounts) {
     if (mount.point == "/") root = mount.id;  // the last one is on top
   }
-  for (const auto& mount : mounts) {
-    const std::string point(mount.point);
+  for (const auto& [id, parent, device, point, type] : *mounts) {
     const bool is_ours = point == setup.root_dir || point == setup.upper_dir;
-    if (mount.parent != root || point == "/" || is_ours) continue;
-    if (point.find('\\') != std::string::npos) continue;  // a name with a space or the like
-    if (::access(point.c_str(), F_OK) != 0) continue;     // below another mount
+    if (parent != root || point == "/" || is_ours) continue;
+    if (::access(point.c_str(), F_OK) != 0) continue;  // below another mount
     if (auto bound = bind_tree(point, setup.root_dir + point); !bound) return bound;
   }
   return {};
@@ -90,11 +65,28 @@ Result<void> keep(const wire::Setup& setup, string_view path) {
   return bind_tree(real, setup.root_dir + real);
 }
 
+/// The lower layer: an overlay cannot be idmapped, but what it lies on can (Linux 5.19). The
+/// overlay is mounted over that, then.
+Result<std::string> lower_layer(const wire::Setup& setup, const IdMap& ids) {
+  if (!ids) return "/";
+  auto root = ids.mapped("/");
+  if (!root) return tl::unexpected<base::Error>(root.error());
+  if (const long moved = move_mount(root->borrow(), AT_FDCWD, setup.root_dir.c_str()); moved < 0) {
+    return base::failure("attach the lower layer", static_cast<int>(-moved));
+  }
+  return setup.root_dir;
+}
+
 /// The upper layer: on the runtime folder's file system if that can be one, else in memory.
-Result<void> mount_overlay(const wire::Setup& setup, wire::StringList& lacks) {
-  const auto attempt = [&setup](const char* more) {
-    const std::string options = "lowerdir=/,upperdir=" + setup.upper_dir +
-                                "/upper,workdir=" + setup.upper_dir + "/work" + more;
+Result<void> mount_overlay(const wire::Setup& setup, const IdMap& ids, wire::StringList& lacks) {
+  const auto lower = lower_layer(setup, ids);
+  if (!lower) return tl::unexpected<base::Error>(lower.error());
+  const auto attempt = [&](const char* more) {
+    const std::string upper = setup.upper_dir + "/upper";
+    // It is the face of "/".
+    if (ids && ::chown(upper.c_str(), ids.first(), ids.first()) != 0) return false;
+    const std::string options = "lowerdir=" + *lower + ",upperdir=" + upper +
+                                ",workdir=" + setup.upper_dir + "/work" + more;
     return ::mount("overlay", setup.root_dir.c_str(), "overlay", 0, options.c_str()) == 0;
   };
   // What a crash would lose is gone with the context anyway: no time for sync(2).
@@ -164,13 +156,13 @@ Result<void> keep_in_tmp(const wire::Setup& setup, string_view path) {
 
 }  // namespace
 
-Result<void> make_root(const wire::Setup& setup, wire::StringList& lacks) {
+Result<void> make_root(const wire::Setup& setup, const IdMap& ids, wire::StringList& lacks) {
   Result<void> done;
   if (setup.upper_dir.empty()) {
     done = bind_tree("/", setup.root_dir);
     if (done) done = keep_out_of_binds(setup.root_dir);
   } else {
-    done = mount_overlay(setup, lacks);
+    done = mount_overlay(setup, ids, lacks);
     if (done) done = keep_out_of_binds(setup.root_dir);
     if (done) done = bind_other_mounts(setup);
     for (const auto path : setup.same.views()) {

@@ -90,6 +90,7 @@ inline wire::Setup full_setup() {
   setup.no_new_privs = true;
   setup.refused_calls = 2;
   setup.reports_jobs = true;
+  setup.first_id = 0x70000000;
   return setup;
 }
 

@@ -35,6 +35,17 @@ TEST_CASE("a name gets the same user id again, and nobody else gets it meanwhile
   CHECK(taken(UidLease::take("lease-test")) == first);
 }
 
+TEST_CASE("each lease has a block of ids, below 2^31", "[contexts][root]") {
+  if (support::lacks_root()) return;
+  const auto one = UidLease::take("lease-block");
+  const auto two = UidLease::take("lease-block");
+  REQUIRE((one && two));
+  CHECK(one->first_of_block() % 65536 == 0);
+  CHECK(one->first_of_block() != two->first_of_block());
+  CHECK(one->first_of_block() >= 0x70000000);
+  CHECK(std::uint64_t{one->first_of_block()} + 65535 < std::uint64_t{1} << 31);
+}
+
 TEST_CASE("another daemon does not get an id that is taken", "[contexts][root]") {
   if (support::lacks_root()) return;
   const auto lease = UidLease::take("lease-test-two");
