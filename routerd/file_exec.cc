@@ -1,4 +1,5 @@
 #include "routerd/exec_call.h"
+#include "wire/process_state.h"
 
 namespace routerd {
 namespace {

@@ -34,8 +34,8 @@ Outcome<Draft> Draft::make(const Place& place) {
   // Only some file systems have it, and only /proc gives it a name.
   for (int i = 0; i < kNameTries; ++i) {
     std::string name = random_name();
-    file.reset(::openat(folder, name.c_str(),
-                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    file.reset(
+        ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (file) return Draft(folder, std::move(file), std::move(name));
     if (errno != EEXIST) return os_failed();
   }

@@ -1,6 +1,6 @@
 // airlock-files: operations on files of a context. A job of the context like any other, as its user
-// and in its mounts, so that the kernel decides what a client may reach. Descriptor 0 is the client's
-// socket; it asks by wire::FileRequest, as often as it likes.
+// and in its mounts, so that the kernel decides what a client may reach. Descriptor 0 is the
+// client's socket; it asks by wire::FileRequest, as often as it likes.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -22,15 +22,24 @@ Outcome<bool> no_more(const tl::expected<T, wire::FileFailed>& done) {
 Outcome<bool> serve(Client& client, const wire::FileRequest& request) {
   using Operation = wire::FileRequest::Operation;
   switch (request.operation) {
-    case Operation::get: return no_more(get(client, request));
-    case Operation::put: return no_more(put(client, request));
-    case Operation::list: return list(client, request);
-    case Operation::stat: return no_more(stat(client, request));
-    case Operation::make_folder: return no_more(make_folder(request));
-    case Operation::move: return no_more(move(request));
-    case Operation::remove: return no_more(remove(request));
-    case Operation::link: return no_more(link(request));
-    case Operation::set_mode: return no_more(set_mode(request));
+    case Operation::get:
+      return no_more(get(client, request));
+    case Operation::put:
+      return no_more(put(client, request));
+    case Operation::list:
+      return list(client, request);
+    case Operation::stat:
+      return no_more(stat(client, request));
+    case Operation::make_folder:
+      return no_more(make_folder(request));
+    case Operation::move:
+      return no_more(move(request));
+    case Operation::remove:
+      return no_more(remove(request));
+    case Operation::link:
+      return no_more(link(request));
+    case Operation::set_mode:
+      return no_more(set_mode(request));
   }
   return failed(ENOSYS);
 }

@@ -20,8 +20,8 @@ struct Place {
 /// is "/".
 Outcome<Place> place_of(const std::string& path);
 
-/// Where a program that opens `path` for writing would make the file: symlinks are followed. EISDIR:
-/// it names a folder by how it is written.
+/// Where a program that opens `path` for writing would make the file: symlinks are followed.
+/// EISDIR: it names a folder by how it is written.
 Outcome<Place> place_to_write(std::string path);
 
 /// What is there, symlinks not followed; nothing if there is nothing.

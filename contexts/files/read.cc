@@ -54,7 +54,8 @@ class Source {
   /// At most `size` bytes, none at the end.
   Outcome<std::string> next(std::size_t size) {
     if (offset_ >= first_.size() && !is_whole_) return read_some(file_.borrow(), size);
-    const std::size_t from = static_cast<std::size_t>(std::min<std::uint64_t>(offset_, first_.size()));
+    const std::size_t from =
+        static_cast<std::size_t>(std::min<std::uint64_t>(offset_, first_.size()));
     std::string bytes = first_.substr(from, size);
     offset_ += bytes.size();
     return bytes;

@@ -61,9 +61,8 @@ class Listing {
     client_.send(entry);
     ++told_;
     if (!request_.is_recursive || !S_ISDIR(info.st_mode)) return;
-    const base::UniqueFd below(depth == kDeepest
-                                   ? -1
-                                   : ::openat(folder, name.c_str(), kFolder | O_NOFOLLOW));
+    const base::UniqueFd below(
+        depth == kDeepest ? -1 : ::openat(folder, name.c_str(), kFolder | O_NOFOLLOW));
     if (!below || !add_folder(below.borrow(), entry.name + "/", depth + 1)) is_truncated_ = true;
   }
 

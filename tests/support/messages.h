@@ -281,8 +281,18 @@ inline wire::FileJob full() {
 }
 template <>
 inline wire::FileRequest full() {
-  return {wire::FileRequest::Operation::set_mode, "a\xff", "to", true, 07777, true, true, true, true,
-          kMax<std::uint32_t>, {"\"1-2-3\"", "*"}, {"tag"}};
+  return {wire::FileRequest::Operation::set_mode,
+          "a\xff",
+          "to",
+          true,
+          07777,
+          true,
+          true,
+          true,
+          true,
+          kMax<std::uint32_t>,
+          {"\"1-2-3\"", "*"},
+          {"tag"}};
 }
 template <>
 inline wire::FileReady full() {
@@ -290,8 +300,15 @@ inline wire::FileReady full() {
 }
 template <>
 inline wire::FileEntry full() {
-  return {wire::FileType::other, "name\xff", "target", kMax<std::uint64_t>, 07777, 1, 2,
-          kMin<std::int64_t>, kMax<std::uint64_t> - 1};
+  return {wire::FileType::other,
+          "name\xff",
+          "target",
+          kMax<std::uint64_t>,
+          07777,
+          1,
+          2,
+          kMin<std::int64_t>,
+          kMax<std::uint64_t> - 1};
 }
 template <>
 inline wire::FileHead full() {
