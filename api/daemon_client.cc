@@ -12,6 +12,7 @@ using nlohmann::json;
 namespace {
 
 constexpr std::size_t kMostQuestions = 1000;
+constexpr const char* kGreeting = R"({"verb":"info"})";
 
 json parse(const std::string& text) { return json::parse(text, nullptr, false); }
 
@@ -40,6 +41,9 @@ base::Result<std::unique_ptr<DaemonClient>> DaemonClient::connect(boost::asio::i
       on_lost);
   client->jobs_ = std::make_unique<FrameConnection>(
       io, std::move(*jobs), [](const wire::Frame&) {}, std::move(on_lost));
+  // The daemon closes connections that say nothing (docs/PROTOCOL.md, 5), and it may be long until
+  // there is an exec.
+  client->jobs_->send(wire::Control{kGreeting});
   return client;
 }
 

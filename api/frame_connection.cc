@@ -71,6 +71,7 @@ void FrameConnection::flush() {
                                   if (error) return;  // cancelled: this object may be gone
                                   is_writing_ = false;
                                   flush();
+                                  if (outgoing_.empty() && on_drained_) on_drained_();
                                 });
     }
     frame.sent += static_cast<std::size_t>(sent);
@@ -79,16 +80,25 @@ void FrameConnection::flush() {
   }
 }
 
+void FrameConnection::go_on() {
+  if (!std::exchange(is_held_, false) || is_reading_) return;
+  read();
+}
+
 void FrameConnection::read() {
-  for (;;) {
+  while (!is_held_) {
     auto frame = receiver_.receive(socket_.native_handle());
     if (!frame) return lose();
     if (!*frame) break;
     on_frame_(std::move(**frame));
   }
+  if (is_held_) return;
+  is_reading_ = true;
   socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                      [this](boost::system::error_code error) {
-                       if (!error) read();
+                       if (error) return;  // cancelled: this object may be gone
+                       is_reading_ = false;
+                       read();
                      });
 }
 

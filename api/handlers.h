@@ -53,6 +53,15 @@ void post_stdin(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_signal(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_resize(App& app, const std::shared_ptr<Exchange>& exchange);
 
+// handle_files.cc: files, by a program in the context
+void get_file(App& app, const std::shared_ptr<Exchange>& exchange);
+void put_file(App& app, const std::shared_ptr<Exchange>& exchange);
+void remove_file(App& app, const std::shared_ptr<Exchange>& exchange);
+void stat_file(App& app, const std::shared_ptr<Exchange>& exchange);
+void list_files(App& app, const std::shared_ptr<Exchange>& exchange);
+void make_folder(App& app, const std::shared_ptr<Exchange>& exchange);
+void move_file(App& app, const std::shared_ptr<Exchange>& exchange);
+
 // handle_terminals.cc
 void list_terminals(App& app, const std::shared_ptr<Exchange>& exchange);
 void create_terminal(App& app, const std::shared_ptr<Exchange>& exchange);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 namespace api {
 
 struct Token;
+struct Problem;
 
 struct Request {
   std::string method;
@@ -47,6 +49,8 @@ struct Response {
   std::string type = "application/json";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
+  /// Bytes of the body, where it is not `body`: of a stream, or of what HEAD does not get.
+  std::optional<std::uint64_t> length = std::nullopt;
 };
 
 /// Splits a request target into path and query and decodes both. False: not a path, a bad escape, a
@@ -71,8 +75,10 @@ class BodyStream {
   /// Sends `bytes`; `done` is called when the connection takes more, and never if it has gone. One
   /// write at a time.
   virtual void write(std::string bytes, std::function<void()> done) = 0;
-  /// Ends the body; after the last write is done.
+  /// Ends the body; after the last write is done. One whose length was told must have it by now.
   virtual void end() = 0;
+  /// Ends it so that the client sees that something is missing.
+  virtual void cut() = 0;
 };
 
 /// A WebSocket, message by message. Single-threaded; callbacks never come from inside a call.
@@ -105,7 +111,12 @@ class Exchange {
   const Request& request() const { return request_; }
   Request& request() { return request_; }
   virtual void reply(Response response) = 0;
-  /// Sends the head; the body follows, in chunks.
+  /// Reads on in the body of a request whose route `reads_in_parts`: calls `got` with the next
+  /// bytes, with none at its end, or with the problem of a body that does not come as it should;
+  /// never if the client has gone. Nothing is read, nor does a client that waits for "100 Continue"
+  /// get it, unless asked for. One read at a time.
+  virtual void read_part(std::function<void(tl::expected<std::string, Problem>)> got) = 0;
+  /// Sends the head; the body follows, of the length it tells or in chunks.
   virtual std::shared_ptr<BodyStream> start(Response head) = 0;
   /// Answers a request that is_upgrade() by a WebSocket of this subprotocol; `then` is called with
   /// it, or never if the client has gone.

@@ -26,6 +26,8 @@ struct Route {
   /// Nothing: no token is needed.
   std::optional<Scope> scope;
   Handler handler;
+  /// The handler reads the body (Exchange::read_part), whose limit is ServerLimits::parted_body.
+  bool reads_in_parts = false;
 };
 
 const std::vector<Route>& routes();

@@ -13,6 +13,7 @@ namespace api {
 struct ServerLimits {
   std::size_t header = 16u << 10;
   std::size_t body = 8u << 20;
+  std::size_t parted_body = 64ull << 30;  ///< of one that is never held as a whole
   std::size_t connections = 1024;
   std::size_t connections_per_address = 512;
   std::chrono::seconds header_time{15};

@@ -3,7 +3,7 @@
 # configuration file airlock runs on its defaults, so the package has none: it ships an example.
 set(AIRLOCK_LIBEXEC_DIR ${CMAKE_INSTALL_LIBEXECDIR}/airlock)
 install(TARGETS airlock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS airlock-routerd airlock-init airlock-stub airlock-shell airlock-api RUNTIME DESTINATION ${AIRLOCK_LIBEXEC_DIR})
+install(TARGETS airlock-routerd airlock-init airlock-stub airlock-files airlock-shell airlock-api RUNTIME DESTINATION ${AIRLOCK_LIBEXEC_DIR})
 install(TARGETS airlock-preload airlock-bind airlock-shell-loadable LIBRARY DESTINATION ${AIRLOCK_LIBEXEC_DIR})
 
 # routerd finds them at ../../share/airlock/profiles.

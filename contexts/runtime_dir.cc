@@ -157,6 +157,15 @@ Result<void> RuntimeDir::add_shell(const std::string& context, const std::string
   return {};
 }
 
+Result<void> RuntimeDir::add_file_tool(const std::string& context,
+                                       const std::string& programs) const {
+  const std::string tool = view(context) + "/airlock-files";
+  if (::access(tool.c_str(), X_OK) == 0) return {};
+  auto copied = copy_program(programs + "/airlock-files", tool);
+  if (!copied) ::unlink(tool.c_str());  // the next one tries again
+  return copied;
+}
+
 Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, unsigned gid) const {
   const std::string folder = home(context);
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST)

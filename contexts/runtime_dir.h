@@ -44,6 +44,8 @@ class RuntimeDir {
   base::Result<bool> make_preload_file(const std::string& context) const;
   /// Adds airlock-shell and airlock-shell.so to view(context), for a context with a shell.
   base::Result<void> add_shell(const std::string& context, const std::string& programs) const;
+  /// Adds airlock-files, unless it is there: for the first operation on the context's files.
+  base::Result<void> add_file_tool(const std::string& context, const std::string& programs) const;
   /// Creates home(context), 0700, owned by `uid`:`gid`.
   base::Result<void> make_home(const std::string& context, unsigned uid, unsigned gid) const;
   /// Creates upper(context) with the folders of an overlay's upper layer, empty.

@@ -85,6 +85,13 @@ struct JobOptions {
   std::string signal = "TERM";
 };
 
+/// Each side is a path here, "CONTEXT:PATH", or "-".
+struct CopyOptions {
+  std::string from;
+  std::string to;
+  bool is_recursive = false;
+};
+
 /// One command for completion scripts: its words ("ctx create"), and what may follow them.
 struct CompletionRow {
   std::string command;
@@ -107,6 +114,8 @@ int env_unset(const Common& common, const std::string& context,
               const std::vector<std::string>& names);
 int change_folder(const Common& common, const std::string& context, const std::string& folder);
 int print_folder(const Common& common, const std::string& context);
+/// Files into and out of a context.
+int cp(const Common& common, const CopyOptions& options);
 int shells(const Common& common, const std::string& context);
 /// `verb`: interrupt or reset.
 int order_shell(const Common& common, const std::string& verb, const std::string& context,

@@ -25,6 +25,7 @@ struct CommandLine {
   DaemonOptions daemon;
   ContextOptions context;
   JobOptions job;
+  CopyOptions copy;
   LogOptions log;
   std::string name;
   std::string head;
@@ -156,6 +157,12 @@ void add_state(CLI::App& app, CommandLine& line) {
                      [&line] { return change_folder(line.common, line.name, line.words.front()); });
   cd->add_option("CONTEXT", line.name)->required();
   cd->add_option("DIR", line.words, "from there, if it is relative")->required()->expected(1);
+  auto* copy = command(app, line, "cp", "Copy files into or out of a context",
+                       [&line] { return cp(line.common, line.copy); });
+  copy->add_option("FROM", line.copy.from, "a path here, CONTEXT:PATH, or - for standard input")
+      ->required();
+  copy->add_option("TO", line.copy.to, "the same; - for standard output")->required();
+  copy->add_flag("-r,--recursive", line.copy.is_recursive, "folders, with all that is in them");
   auto* pwd = command(app, line, "pwd", "Where the next program of a context starts",
                       [&line] { return print_folder(line.common, line.name); });
   pwd->add_option("CONTEXT", line.name)->required();

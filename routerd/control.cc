@@ -372,6 +372,11 @@ std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_conte
       daemon.router().run(peer, std::move(frame), session.release(), accepted);
       return false;
     }
+    if (frame.type == wire::MessageType::file_job) {
+      const auto accepted = std::chrono::steady_clock::now();
+      daemon.router().run_files(peer, std::move(frame), session.release(), accepted);
+      return false;
+    }
     auto request = frame.type == wire::MessageType::control
                        ? wire::decode<wire::Control>(frame.payload)
                        : base::failure("control request", EBADMSG);

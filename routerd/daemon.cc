@@ -357,6 +357,7 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   hosted->shells = std::make_shared<Shells>(
       io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
       std::move(on_ended));
+  hosted->add_file_tool = [this, name] { return runtime_.add_file_tool(name, options_.programs); };
   hosted->lifetime = make_lifetime(*this, name);
   if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));

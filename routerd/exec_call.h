@@ -7,7 +7,8 @@
 #include "routerd/exec_router.h"
 
 // What the parts of ExecRouter share: exec_router.cc takes and gives away requests, route_facts.cc
-// looks at what is asked for, agent_launch.cc prepares agents, shell_exec.cc is for shells.
+// looks at what is asked for, agent_launch.cc prepares agents, shell_exec.cc is for shells,
+// file_exec.cc for files.
 namespace routerd {
 
 constexpr int kRefused = 126;
@@ -24,6 +25,9 @@ struct ExecRouter::Call {
   /// Of an agent that is about to be started.
   Confined confined = {};
 };
+
+/// Since 1970.
+std::int64_t real_time_ms();
 
 /// `path` as seen from `cwd`.
 std::string absolute(const std::string& cwd, std::string_view path);

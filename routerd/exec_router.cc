@@ -17,12 +17,12 @@
 
 namespace routerd {
 
-namespace {
-
 std::int64_t real_time_ms() {
   using namespace std::chrono;
   return duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
 }
+
+namespace {
 
 base::Result<void> check(const wire::ExecRequest& request, std::size_t fd_count) {
   std::set<std::uint32_t> numbers(request.fd_numbers.begin(), request.fd_numbers.end());

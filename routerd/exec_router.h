@@ -41,6 +41,10 @@ class ExecRouter {
   void run(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
            Clock::time_point accepted);
 
+  /// A FileJob from the control socket: airlock-files in a context, which nothing routes.
+  void run_files(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
+                 Clock::time_point accepted);
+
   const Profiles& profiles() const { return environment_.profiles; }
 
   /// Gives a program of the daemon's own, with everything about it decided, to a context.

@@ -34,6 +34,8 @@ struct HostedContext {
   /// when a context changes.
   std::map<std::pair<std::uint64_t, std::string>, EnvRoute> env_routes;
   std::shared_ptr<Shells> shells;
+  /// Puts airlock-files where the context sees it, unless it is there.
+  std::function<base::Result<void>()> add_file_tool;
   std::shared_ptr<Lifetime> lifetime;
   /// Waiting for an answer of the init, by serial.
   std::map<std::uint64_t, std::function<void(wire::JobList)>> job_questions;

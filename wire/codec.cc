@@ -254,6 +254,30 @@ void visit(auto& codec, Of<PortRequest> auto& m) {
   codec(m.port), codec.bounded(m.protocol, PortProtocol::udp), codec(m.address);
 }
 void visit(auto& codec, Of<PortGrant> auto& m) { codec(m.error); }
+void visit(auto& codec, Of<FileJob> auto& m) {
+  codec(m.context), codec.path(m.cwd), codec(m.umask);
+  codec.bounded(m.on_disconnect, OnDisconnect::keep);
+}
+void visit(auto& codec, Of<FileRequest> auto& m) {
+  codec.bounded(m.operation, FileRequest::Operation::set_mode);
+  codec.path(m.path), codec.path(m.to), codec(m.has_mode), codec(m.mode), codec(m.with_parents);
+  codec(m.is_recursive), codec(m.follows), codec(m.replaces), codec(m.limit);
+  codec(m.if_match), codec(m.if_none_match);
+}
+void visit(auto& codec, Of<FileReady> auto& m) { codec(m.exists); }
+void visit(auto& codec, Of<FileEntry> auto& m) {
+  codec.bounded(m.type, FileType::other), codec.path(m.name), codec.path(m.target);
+  codec(m.size), codec(m.mode), codec(m.uid), codec(m.gid), codec(m.mtime_ns), codec(m.inode);
+}
+void visit(auto& codec, Of<FileHead> auto& m) {
+  visit(codec, m.entry), codec(m.has_length), codec(m.length);
+}
+void visit(auto& codec, Of<FileRange> auto& m) { codec(m.offset), codec(m.length); }
+void visit(auto& codec, Of<FileData> auto& m) { codec(m.bytes); }
+void visit(auto& codec, Of<FileEnd> auto& m) { codec(m.is_truncated); }
+void visit(auto& codec, Of<FileFailed> auto& m) {
+  codec.bounded(m.why, FileFailed::Why::not_a_file), codec(m.error);
+}
 
 /// Room for the parts of a request that are long; the rest fits the slack.
 std::size_t expected_size(const ExecRequest& request) {

@@ -76,7 +76,16 @@ base::Result<Header> decode_header(std::string_view bytes);
   X(KeptExec, kept_exec)           \
   X(KeepNote, keep_note)           \
   X(JobEnded, job_ended)           \
-  X(RunAgain, run_again)
+  X(RunAgain, run_again)           \
+  X(FileJob, file_job)             \
+  X(FileRequest, file_request)     \
+  X(FileReady, file_ready)         \
+  X(FileEntry, file_entry)         \
+  X(FileHead, file_head)           \
+  X(FileRange, file_range)         \
+  X(FileData, file_data)           \
+  X(FileEnd, file_end)             \
+  X(FileFailed, file_failed)
 
 #define AIRLOCK_DECLARE(Message, name)                         \
   template <>                                                  \

@@ -57,4 +57,7 @@ constexpr std::size_t kMaxKeptNote = 64u << 10;
 /// Connections that one listener keeps waiting for their request at the same time.
 constexpr std::size_t kMaxPendingConnections = 1024;
 
+/// Bytes of a file in one FileData; together with a few of them below the default SO_SNDBUF.
+constexpr std::size_t kMaxFileData = 64u << 10;
+
 }  // namespace wire

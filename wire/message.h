@@ -55,6 +55,16 @@ enum class MessageType : std::uint16_t {
   // More of the job store.
   kept_exec = 70,
   keep_note = 71,
+  // Files of a context: a client's request to routerd, then the client and airlock-files.
+  file_job = 80,
+  file_request = 81,
+  file_ready = 82,
+  file_entry = 83,
+  file_head = 84,
+  file_range = 85,
+  file_data = 86,
+  file_end = 87,
+  file_failed = 88,
   // A context's init and the audit log.
   job_ended = 90,
   // An agent's own program under binfmt.
@@ -612,6 +622,132 @@ struct PortRequest {
 struct PortGrant {
   std::int32_t error = 0;
   bool operator==(const PortGrant&) const = default;
+};
+
+/// "Run airlock-files in this context, as its user": with the program's end of a STREAM socketpair.
+/// The connection then is that of a job, as after an ExecRequest.
+struct FileJob {
+  std::string context;
+  /// Absolute; where relative paths begin. Empty: the context's.
+  std::string cwd;
+  std::uint32_t umask = 022;
+  OnDisconnect on_disconnect = OnDisconnect::kill_group;
+  bool operator==(const FileJob&) const = default;
+};
+
+/// One operation on files; answered by what each says, then FileEnd, or by FileFailed.
+struct FileRequest {
+  enum class Operation : std::uint8_t {
+    /// FileHead; then the client's FileRange; then FileData…
+    get = 0,
+    /// FileReady; then the client's FileData… and FileEnd; then the new file's FileEntry.
+    put = 1,
+    /// FileEntry… of what is in a folder.
+    list = 2,
+    /// FileEntry.
+    stat = 3,
+    make_folder = 4,
+    /// From `path` to `to`.
+    move = 5,
+    remove = 6,
+    /// A symlink at `path` that says `to`.
+    link = 7,
+    set_mode = 8,
+  };
+  Operation operation = Operation::stat;
+  std::string path;
+  std::string to = {};
+  /// Of what is made; else as programs make it, by umask.
+  bool has_mode = false;
+  std::uint32_t mode = 0;
+  /// put, make_folder: with the folders above it. make_folder: one that is there will do.
+  bool with_parents = false;
+  /// list, remove: with all that is in folders below.
+  bool is_recursive = false;
+  /// stat: what a symlink leads to.
+  bool follows = false;
+  /// move, link: in the place of what is there.
+  bool replaces = false;
+  /// list: entries at most.
+  std::uint32_t limit = 0;
+  /// put, remove: only if the file's tag (wire/file_tag.h) is one of these, or none of these; "*"
+  /// is any file. Empty: no condition.
+  StringList if_match = {};
+  StringList if_none_match = {};
+  bool operator==(const FileRequest&) const = default;
+};
+
+/// Contents may come.
+struct FileReady {
+  bool exists = false;
+  bool operator==(const FileReady&) const = default;
+};
+
+enum class FileType : std::uint8_t {
+  file = 0,
+  folder = 1,
+  symlink = 2,
+  fifo = 3,
+  socket = 4,
+  device = 5,
+  other = 6,
+};
+
+struct FileEntry {
+  FileType type = FileType::file;
+  /// Any bytes but NUL. list: below the listed folder, with '/' between; else the last part.
+  std::string name;
+  /// What a symlink says.
+  std::string target = {};
+  std::uint64_t size = 0;
+  std::uint32_t mode = 0;  ///< permissions, with setuid and the like: 07777
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  std::int64_t mtime_ns = 0;  ///< since 1970
+  std::uint64_t inode = 0;
+  bool operator==(const FileEntry&) const = default;
+};
+
+/// An opened file.
+struct FileHead {
+  FileEntry entry;
+  /// Bytes there are to be read, if that is known: not for what the kernel makes up meanwhile.
+  bool has_length = false;
+  std::uint64_t length = 0;
+  bool operator==(const FileHead&) const = default;
+};
+
+/// The part of it that is to be sent; less if it ends before.
+struct FileRange {
+  std::uint64_t offset = 0;
+  std::uint64_t length = ~std::uint64_t{0};
+  bool operator==(const FileRange&) const = default;
+};
+
+/// The next bytes of a file, at most kMaxFileData.
+struct FileData {
+  std::string bytes;
+  bool operator==(const FileData&) const = default;
+};
+
+struct FileEnd {
+  /// list: there is more than was told.
+  bool is_truncated = false;
+  bool operator==(const FileEnd&) const = default;
+};
+
+struct FileFailed {
+  enum class Why : std::uint8_t {
+    /// A system call said so.
+    os = 0,
+    /// The condition of the request is not met.
+    condition = 1,
+    /// There is something that is no regular file.
+    not_a_file = 2,
+  };
+  Why why = Why::os;
+  std::int32_t error = 0;  ///< errno, for `os`
+  bool operator==(const FileFailed&) const = default;
 };
 
 }  // namespace wire

@@ -276,4 +276,60 @@ inline wire::JobEnded full() {
   return {kMax<std::uint64_t>, -1, 1, 2, 3, true};
 }
 
+template <>
+inline wire::FileJob full() {
+  return {"user", "/folder", kMax<std::uint32_t>, wire::OnDisconnect::keep};
+}
+template <>
+inline wire::FileRequest full() {
+  return {wire::FileRequest::Operation::set_mode,
+          "a\xff",
+          "to",
+          true,
+          07777,
+          true,
+          true,
+          true,
+          true,
+          kMax<std::uint32_t>,
+          {"\"1-2-3\"", "*"},
+          {"tag"}};
+}
+template <>
+inline wire::FileReady full() {
+  return {true};
+}
+template <>
+inline wire::FileEntry full() {
+  return {wire::FileType::other,
+          "name\xff",
+          "target",
+          kMax<std::uint64_t>,
+          07777,
+          1,
+          2,
+          kMin<std::int64_t>,
+          kMax<std::uint64_t> - 1};
+}
+template <>
+inline wire::FileHead full() {
+  return {full<wire::FileEntry>(), true, kMax<std::uint64_t>};
+}
+template <>
+inline wire::FileRange full() {
+  return {kMax<std::uint64_t>, 1};
+}
+template <>
+inline wire::FileData full() {
+  return {std::string("a\0\xff", 3)};
+}
+template <>
+inline wire::FileEnd full() {
+  return {true};
+}
+template <>
+inline wire::FileFailed full() {
+  return {wire::FileFailed::Why::not_a_file, kMin<std::int32_t>};
+}
+
 }  // namespace support

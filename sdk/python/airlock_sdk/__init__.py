@@ -2,12 +2,14 @@
 
 from .context import Context, Shell, quote
 from .errors import (AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError,
-                     RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError)
+                     NoSuchFileError, PreconditionFailedError, RateLimitError, ShellBusyError,
+                     ShellNotFoundError, StreamInterruptedError, UnreachableError)
+from .files import Files
 from .process import Event, Process, Result
 from .sandbox import Sandbox, connect
 
 __all__ = [
     'AirlockError', 'AuthError', 'Context', 'ContextExistsError', 'ContextNotFoundError', 'Event', 'ExecError',
-    'ExecNotFoundError', 'Process', 'RateLimitError', 'Result', 'Sandbox', 'Shell', 'ShellBusyError',
-    'ShellNotFoundError', 'StreamInterruptedError', 'UnreachableError', 'connect', 'quote',
+    'ExecNotFoundError', 'Files', 'NoSuchFileError', 'PreconditionFailedError', 'Process', 'RateLimitError', 'Result',
+    'Sandbox', 'Shell', 'ShellBusyError', 'ShellNotFoundError', 'StreamInterruptedError', 'UnreachableError', 'connect', 'quote',
 ]

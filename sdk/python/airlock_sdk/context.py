@@ -4,6 +4,7 @@ import posixpath
 import shlex
 import urllib.parse
 
+from .files import Files
 from .process import Process, Result, until_exit
 
 #: `text` as one word of a POSIX shell.
@@ -43,6 +44,7 @@ class Context:
         self.name = name
         self.persistent = persistent
         self._base = '/api/v1/contexts/' + urllib.parse.quote(name, safe='')
+        self.files = Files(http, self._base)
 
     def __enter__(self):
         return self

@@ -29,6 +29,14 @@ class ExecNotFoundError(AirlockError):
     pass
 
 
+class NoSuchFileError(AirlockError):
+    pass
+
+
+class PreconditionFailedError(AirlockError):
+    """The file is in another state than was asked for (`if_match`, `if_none_match`)."""
+
+
 class ShellBusyError(AirlockError):
     pass
 
@@ -74,6 +82,8 @@ _CLASSES = {
     'context-exists': ContextExistsError,
     'context-not-found': ContextNotFoundError,
     'exec-not-found': ExecNotFoundError,
+    'file-not-found': NoSuchFileError,
+    'precondition-failed': PreconditionFailedError,
     'shell-busy': ShellBusyError,
     'shell-not-found': ShellNotFoundError,
     'too-many-requests': RateLimitError,

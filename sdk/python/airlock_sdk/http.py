@@ -26,7 +26,9 @@ class Http:
         try:
             if self._token:
                 headers = {'Authorization': f'Bearer {self._token}', **headers}
-            connection.request(method, self._base + path, body, headers)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                # A body that is refused half way: the answer says why.
+                connection.request(method, self._base + path, body, headers)
             response = connection.getresponse()
             if response.status >= 400:
                 raise error_of(_problem(response))
@@ -45,6 +47,17 @@ class Http:
         with self._response(method, path, body, sent) as response:
             text = response.read()
             return json.loads(text) if text else None
+
+    def blocks(self, method, path, headers):
+        """The answer's bytes as they come. Closing the generator closes it."""
+        with self._response(method, path, None, {'Accept': '*/*', **headers}) as response:
+            got, length = 0, response.length
+            while block := response.read1(1 << 16):
+                got += len(block)
+                yield block
+            # read1() takes the end of the connection for the end of the body.
+            if length is not None and got < length:
+                raise http.client.IncompleteRead(b'', length - got)
 
     def lines(self, method, path, value=None, headers=None):
         """The objects of a stream, until it ends for whatever reason. Closing the generator closes it."""

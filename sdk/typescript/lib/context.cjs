@@ -2,6 +2,7 @@
 
 const path = require('node:path');
 const { ExecResult, Process, untilExit } = require('./process.cjs');
+const { Files } = require('./files.cjs');
 const { Terminal } = require('./terminal.cjs');
 
 /** `text` as one word of a POSIX shell. */
@@ -27,6 +28,7 @@ class Context {
     this.name = described.name;
     this.persistent = described.persistent;
     this.#base = `/api/v1/contexts/${encodeURIComponent(this.name)}`;
+    this.files = new Files(http, this.#base);
   }
 
   /**

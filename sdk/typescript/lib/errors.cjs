@@ -17,6 +17,9 @@ class AuthError extends AirlockError {}
 class ContextExistsError extends AirlockError {}
 class ContextNotFoundError extends AirlockError {}
 class ExecNotFoundError extends AirlockError {}
+class NoSuchFileError extends AirlockError {}
+/** The file is in another state than was asked for (`ifMatch`, `ifNoneMatch`). */
+class PreconditionFailedError extends AirlockError {}
 class ShellBusyError extends AirlockError {}
 class ShellNotFoundError extends AirlockError {}
 class RateLimitError extends AirlockError {}
@@ -55,6 +58,8 @@ const CLASSES = {
   'context-exists': ContextExistsError,
   'context-not-found': ContextNotFoundError,
   'exec-not-found': ExecNotFoundError,
+  'file-not-found': NoSuchFileError,
+  'precondition-failed': PreconditionFailedError,
   'shell-busy': ShellBusyError,
   'shell-not-found': ShellNotFoundError,
   'too-many-requests': RateLimitError,
@@ -68,6 +73,7 @@ function errorOf(problem) {
 }
 
 module.exports = {
-  AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, RateLimitError,
-  ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError, errorOf,
+  AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, NoSuchFileError,
+  PreconditionFailedError, RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError,
+  UnreachableError, errorOf,
 };

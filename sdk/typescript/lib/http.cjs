@@ -9,14 +9,14 @@ class Http {
     this.token = token;
   }
 
-  async send(method, path, { json, body, accept = 'application/json', headers = {}, signal } = {}) {
+  async send(method, path, { json, body, duplex, accept = 'application/json', headers = {}, signal } = {}) {
     const sent = { Accept: accept, ...headers };
     if (this.token) sent.Authorization = `Bearer ${this.token}`;
     if (json !== undefined) sent['Content-Type'] = 'application/json';
     let response;
     try {
       response = await fetch(this.url + path, {
-        method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, signal,
+        method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, duplex, signal,
       });
     } catch (error) {
       if (signal?.aborted) throw error;

@@ -2,6 +2,7 @@
 
 const errors = require('./errors.cjs');
 const { Context, Shell, quote } = require('./context.cjs');
+const { Files } = require('./files.cjs');
 const { ExecResult, Process } = require('./process.cjs');
 const { Http } = require('./http.cjs');
 const { Terminal } = require('./terminal.cjs');
@@ -81,5 +82,5 @@ async function connect({ url, token, signal } = {}) {
   return sandbox;
 }
 
-module.exports = { connect, quote, Sandbox, Context, Process, Shell, Terminal, ExecResult, ...errors };
+module.exports = { connect, quote, Sandbox, Context, Files, Process, Shell, Terminal, ExecResult, ...errors };
 delete module.exports.errorOf;

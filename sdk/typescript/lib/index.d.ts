@@ -223,8 +223,70 @@ export class Context {
   setLifespan(lifespan: Lifespan & { signal?: AbortSignal }): Promise<ContextDescription>;
   explainRoute(argv: string[]): Promise<{ outcome: 'run_in' | 'run_here' | 'refuse'; to: string; rule: string; reason: string }>;
   describe(): Promise<ContextDescription>;
+  readonly files: Files;
   destroy(): Promise<{ survivors: number }>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface FileEntry {
+  /** The last part of the path; in a list, the path below the folder. Bytes that are not UTF-8 are replaced. */
+  name: string;
+  /** Its bytes, if they are not UTF-8. */
+  nameBase64?: string;
+  type: 'file' | 'folder' | 'symlink' | 'fifo' | 'socket' | 'device' | 'other';
+  size: number;
+  /** Permissions, four octal digits. */
+  mode: string;
+  uid: number;
+  gid: number;
+  /** Nanoseconds since 1970. */
+  mtimeNs: string;
+  /** Of files, for `ifMatch`. */
+  etag?: string;
+  /** What a symlink says. */
+  target?: string;
+  targetBase64?: string;
+}
+
+/** Bytes for a name that is not UTF-8. Relative ones begin at the context's working folder. */
+export type FilePath = string | Uint8Array;
+
+export interface FileReadOptions {
+  /** Bytes; with `length` a part of the file. */
+  offset?: number;
+  length?: number;
+  ifMatch?: string;
+  signal?: AbortSignal;
+}
+
+export interface FileWriteOptions {
+  /** Octal, "0644"; else that of the old file, or as programs make files. */
+  mode?: string;
+  /** Make the folders above it. */
+  mkdirs?: boolean;
+  ifMatch?: string;
+  /** `*`: only if there is none. */
+  ifNoneMatch?: string;
+  signal?: AbortSignal;
+}
+
+export class Files {
+  read(path: FilePath, options?: FileReadOptions): Promise<Uint8Array>;
+  readText(path: FilePath, options?: FileReadOptions): Promise<string>;
+  /** For what is too large to hold. It errors if it is cut off. */
+  readStream(path: FilePath, options?: FileReadOptions): Promise<ReadableStream<Uint8Array>>;
+  /** Whole or not at all. A stream or an iterable is sent as it comes. */
+  write(path: FilePath, contents: string | Uint8Array | ReadableStream<Uint8Array> | AsyncIterable<Uint8Array | string>,
+        options?: FileWriteOptions): Promise<FileEntry>;
+  list(path: FilePath, options?: { recursive?: boolean; limit?: number; signal?: AbortSignal }):
+    Promise<{ items: FileEntry[]; isTruncated: boolean }>;
+  /** `follow`: what a symlink leads to. */
+  stat(path: FilePath, options?: { follow?: boolean; signal?: AbortSignal }): Promise<FileEntry>;
+  /** `parents`: and those above it; one that is there will do. */
+  mkdir(path: FilePath, options?: { parents?: boolean; mode?: string; signal?: AbortSignal }): Promise<void>;
+  move(from: FilePath, to: FilePath, options?: { overwrite?: boolean; parents?: boolean; signal?: AbortSignal }):
+    Promise<void>;
+  remove(path: FilePath, options?: { recursive?: boolean; ifMatch?: string; signal?: AbortSignal }): Promise<void>;
 }
 
 export class Shell {
@@ -307,6 +369,9 @@ export type ProblemCode =
   | 'invalid-request' | 'unauthorized' | 'forbidden-scope' | 'forbidden-host' | 'not-found' | 'context-not-found'
   | 'shell-not-found' | 'exec-not-found' | 'terminal-not-found' | 'method-not-allowed' | 'not-acceptable' | 'request-timeout'
   | 'context-exists' | 'shell-busy' | 'request-in-progress' | 'exec-ended' | 'stdin-closed' | 'no-terminal' | 'terminal-busy'
+  | 'file-not-found' | 'file-forbidden' | 'file-exists' | 'is-a-folder' | 'not-a-folder' | 'not-a-file' | 'folder-not-empty'
+  | 'file-busy' | 'precondition-failed' | 'range-not-satisfiable' | 'invalid-path' | 'other-file-system' | 'io-error'
+  | 'files-timeout' | 'no-space'
   | 'exec-forgotten' | 'payload-too-large' | 'unsupported-media-type' | 'idempotency-key-reused' | 'cwd-not-found'
   | 'not-supported' | 'upgrade-required' | 'too-many-requests' | 'headers-too-large' | 'internal' | 'daemon-unavailable' | 'overloaded';
 
@@ -322,6 +387,9 @@ export class AuthError extends AirlockError {}
 export class ContextExistsError extends AirlockError {}
 export class ContextNotFoundError extends AirlockError {}
 export class ExecNotFoundError extends AirlockError {}
+export class NoSuchFileError extends AirlockError {}
+/** The file is in another state than was asked for (`ifMatch`, `ifNoneMatch`). */
+export class PreconditionFailedError extends AirlockError {}
 export class ShellBusyError extends AirlockError {}
 export class ShellNotFoundError extends AirlockError {}
 /** 429: try again later. */

@@ -3,5 +3,6 @@ import sdk from './index.cjs';
 
 export const {
   connect, quote, Sandbox, Context, ExecResult, Process, Shell, AirlockError, AuthError, ContextExistsError, ContextNotFoundError,
-  ExecError, ExecNotFoundError, RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, Terminal, UnreachableError,
+  ExecError, ExecNotFoundError, Files, NoSuchFileError, PreconditionFailedError, RateLimitError,
+  ShellBusyError, ShellNotFoundError, StreamInterruptedError, Terminal, UnreachableError,
 } = sdk;

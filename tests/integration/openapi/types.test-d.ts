@@ -12,6 +12,7 @@ type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : never) : never;
 export const result = (told: Schemas['ExecResult']): Omit<sdk.ExecResult, 'assertOk'> => told;
 export const context = (told: Schemas['Context']): sdk.ContextDescription => told;
 export const shell = (told: Schemas['Shell']): sdk.ShellDescription => told;
+export const file = (told: Schemas['FileEntry']): sdk.FileEntry => told;
 export const port = (told: Schemas['Port']): sdk.Port => told;
 export const terminal = (told: Schemas['TerminalInfo']): Omit<sdk.TerminalInfo, 'exec'> => told;
 export const decision = (told: Schemas['RouteDecision']): Awaited<ReturnType<sdk.Context['explainRoute']>> => told;
@@ -27,6 +28,7 @@ export const all: true[] = [
   true satisfies SameKeys<Omit<sdk.ExecResult, 'assertOk'>, Schemas['ExecResult']>,
   true satisfies SameKeys<sdk.ContextDescription, Schemas['Context']>,
   true satisfies SameKeys<sdk.ShellDescription, Schemas['Shell']>,
+  true satisfies SameKeys<sdk.FileEntry, Schemas['FileEntry']>,
   true satisfies SameKeys<sdk.Port, Schemas['Port']>,
   true satisfies SameKeys<Sent<sdk.ContextSpec, 'ifExists'>, Schemas['ContextSpec']>,
   true satisfies SameKeys<Sent<sdk.ExecOptions, 'timeout'>, Omit<Schemas['ExecRequest'], 'command' | 'argv' | 'tty'>>,

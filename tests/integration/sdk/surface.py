@@ -128,6 +128,34 @@ class Surface(unittest.TestCase):
             self.assertFalse(shell.interrupt())
             self.assertRaises(sdk.ShellNotFoundError, own.shell('nobody').interrupt)
 
+    def test_files(self):
+        files = self.context.files
+        made = files.write('py/f', b'a\0b\xff', mode='0640', mkdirs=True)
+        self.assertEqual((made['size'], made['mode']), (4, '0640'))
+        self.assertEqual((files.read('py/f'), files.read('py/f', offset=1, length=2)), (b'a\0b\xff', b'\0b'))
+        self.assertEqual(self.context.exec(['od', '-An', '-tx1', 'py/f']).stdout, ' 61 00 62 ff\n')
+        self.assertRaises(sdk.PreconditionFailedError, files.write, 'py/f', 'x', if_none_match='*')
+        self.assertRaises(sdk.PreconditionFailedError, files.write, 'py/f', 'x', if_match='"1"')
+        files.write('py/f', 'schön', if_match=made['etag'])
+        self.assertEqual(files.read_text('py/f'), 'schön')
+        files.write(b'py/n\xff', (b'x' * 100_000 for _ in range(30)))
+        self.assertEqual(sum(map(len, files.stream(b'py/n\xff'))), 3_000_000)
+        with open(WORK + '/py/f', 'rb') as file:
+            files.write('py/copy', file)
+        listed = files.list('py')
+        self.assertEqual([each.get('nameBase64', each['name']) for each in listed['items']], ['copy', 'f', 'bv8='])
+        files.mkdir('py/a/b', parents=True)
+        files.move('py/copy', 'py/a/b/copy')
+        self.assertEqual(files.stat('py/a/b/copy')['type'], 'file')
+        with self.assertRaises(sdk.NoSuchFileError) as missing:
+            files.read('py/copy')
+        self.assertEqual(missing.exception.status, 404)
+        with self.assertRaises(sdk.AirlockError) as full:
+            files.remove('py')
+        self.assertEqual(full.exception.code, 'folder-not-empty')
+        files.remove('py', recursive=True)
+        self.assertFalse(os.path.exists(WORK + '/py'))
+
     def test_lifespan_and_repetition(self):
         own = self.sandbox.create_context('brief', cwd=WORK, ttl=60, idle_timeout=60, idempotency_key='k')
         self.assertEqual(self.sandbox.create_context('brief', cwd=WORK, ttl=60, idle_timeout=60,

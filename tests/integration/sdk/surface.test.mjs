@@ -5,7 +5,8 @@ import { createServer } from 'node:http';
 import { test as nodeTest } from 'node:test';
 import * as sdk from 'airlock-sdk';
 
-const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError } = sdk;
+const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, NoSuchFileError, PreconditionFailedError, ShellBusyError,
+  ShellNotFoundError, StreamInterruptedError, UnreachableError } = sdk;
 const test = (name, body) => nodeTest(name, { timeout: 15_000 }, body);
 const { WORK } = process.env;
 const sandbox = await connect();
@@ -160,6 +161,33 @@ test('shells', async () => {
   await own.cd(WORK);
   assert.equal((await own.exec('echo "[$B]"; pwd')).stdout, `[]\n${WORK}\n`);
   await own.destroy();
+});
+
+test('files', async () => {
+  const { files } = context;
+  const made = await files.write('js/f', new Uint8Array([97, 0, 98, 255]), { mode: '0640', mkdirs: true });
+  assert.deepEqual([made.size, made.mode], [4, '0640']);
+  assert.deepEqual([...await files.read('js/f')], [97, 0, 98, 255]);
+  assert.deepEqual([...await files.read('js/f', { offset: 1, length: 2 })], [0, 98]);
+  assert.equal((await context.exec(['od', '-An', '-tx1', 'js/f'])).stdout, ' 61 00 62 ff\n');
+  await assert.rejects(files.write('js/f', 'x', { ifNoneMatch: '*' }), PreconditionFailedError);
+  await files.write('js/f', 'schön', { ifMatch: made.etag });
+  assert.equal(await files.readText('js/f'), 'schön');
+  const odd = Buffer.from('js/n\xff', 'latin1');
+  await files.write(odd, (async function* parts() {
+    for (let i = 0; i < 30; i++) yield new Uint8Array(100_000);
+  })());
+  let size = 0;
+  for await (const part of await files.readStream(odd)) size += part.length;
+  assert.equal(size, 3_000_000);
+  assert.deepEqual((await files.list('js')).items.map((each) => each.nameBase64 ?? each.name), ['f', 'bv8=']);
+  await files.mkdir('js/a/b', { parents: true });
+  await files.move('js/f', 'js/a/b/f');
+  assert.equal((await files.stat('js/a/b/f')).type, 'file');
+  await assert.rejects(files.read('js/f'), (error) => error instanceof NoSuchFileError && error.status === 404);
+  await assert.rejects(files.remove('js'), (error) => error.code === 'folder-not-empty');
+  await files.remove('js', { recursive: true });
+  await assert.rejects(files.stat('js'), NoSuchFileError);
 });
 
 test('lifespan and repetition', async () => {
