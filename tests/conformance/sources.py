@@ -56,6 +56,19 @@ def apt_environment():
     return environment
 
 
+def download(package, folder):
+    """The newest version there is; mirrors know of security updates before they have them."""
+    releases = sorted({release for _, release in archives()})
+    for wanted in (package, *[f'{package}/{release}' for release in releases]):
+        try:
+            quietly(['apt-get', '-q', 'source', '--download-only', '--only-source', wanted],
+                    f'apt-get source {wanted}', cwd=folder, env=apt_environment())
+            return
+        except NotAvailable as why:
+            last = why
+    raise last
+
+
 def source(package, *members):
     """The folder of an unpacked Debian source package; of large ones only `members`, patterns below
     the top folder. Patches of Debian are not applied."""
@@ -64,8 +77,7 @@ def source(package, *members):
         return folder
     downloads = f'{BUILD}/download/{package}'
     os.makedirs(downloads, exist_ok=True)
-    quietly(['apt-get', '-q', 'source', '--download-only', '--only-source', package],
-            f'apt-get source {package}', cwd=downloads, env=apt_environment())
+    download(package, downloads)
     archive = [name for name in glob.glob(downloads + '/*.orig.tar.*') if not name.endswith('.asc')]
     if len(archive) != 1:
         raise NotAvailable(f'{package}: expected one archive, found {archive}')
