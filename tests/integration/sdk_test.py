@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 import unittest
 
 from api_client import SECRETS, ApiCase
@@ -53,9 +54,18 @@ class Sdk(ApiCase):
         known = self.run_program([node, '--help']).out
         return {'NODE_OPTIONS': '--experimental-websocket'} if '--experimental-websocket' in known else {}
 
+    def own_workspace(self):
+        """A /workspace, where contexts are by default, that only this test has."""
+        if not os.path.exists('/workspace'):
+            os.mkdir('/workspace')
+            self.addCleanup(os.rmdir, '/workspace')
+        subprocess.run(['mount', '-t', 'tmpfs', 'workspace', '/workspace'], check=True)
+        self.addCleanup(subprocess.run, ['umount', '/workspace'], check=True)
+
     def test_acceptance(self):
         if not os.path.exists(JUPYTER):
             self.skipTest('needs jupyter-server')
+        self.own_workspace()
         self.serve_api(extra={'services': {'jupyter': {
             'command': [JUPYTER, '--ip=127.0.0.1', '--port=8888', '--no-browser', '--ServerApp.token=',
                         '--ServerApp.password=', '--allow-root'],
