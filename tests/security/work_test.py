@@ -200,6 +200,11 @@ class Work(Case):
         self.ok(chromium('--no-sandbox', '--user-data-dir=$PWD/root'), '<p id="p">42</p>')
         refused = self.exec_in('user', 'bash', '-c', chromium('--user-data-dir=$PWD/root'))
         self.assertIn('Running as root without --no-sandbox', refused.err, 'its own rule, inside and outside of contexts')
+        self.ask('ctx', 'rm', 'user')
+        self.ask('ctx', 'create', 'user', '--isolation', 'strict', '--cwd', self.work)
+        refused = self.exec_in('user', *AS_USER, 'bash', '-c', chromium())
+        self.assertIn('No usable sandbox', refused.err, 'strict has no user namespaces')
+        self.ok(chromium('--no-sandbox'), '<p id="p">42</p>', AS_USER)
 
     @needs('chromium')
     def test_W13_chromium_sandbox(self):
