@@ -1,5 +1,6 @@
 #include "tests/bench/api.h"
 
+#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -34,14 +35,7 @@ double rss_with_execs(const ApiDaemon& api) {
   return running;
 }
 
-}  // namespace
-
-void measure_api(const std::string& folder) {
-  std::cout << "\n### HTTP API\n\n" << std::flush;
-  if (!enter_own_network()) {
-    std::cout << "NOT RUN: needs CAP_SYS_ADMIN for a network namespace\n";
-    return;
-  }
+void measure(const std::string& folder) {
   const ApiDaemon api(folder);
   const double idle = api.rss_kib();
   const double running = rss_with_execs(api);
@@ -53,6 +47,23 @@ void measure_api(const std::string& folder) {
   print_row({"just started", megabytes(idle), "≤ 15"});
   print_row({std::to_string(kRunning) + " execs running", megabytes(running), ""});
   print_row({"after all this", megabytes(api.rss_kib()), ""});
+}
+
+}  // namespace
+
+bool measure_api(const std::string& folder) {
+  std::cout << "\n### HTTP API\n\n" << std::flush;
+  if (!enter_own_network()) {
+    std::cout << "NOT RUN: needs CAP_SYS_ADMIN for a network namespace\n";
+    return true;
+  }
+  try {
+    measure(folder);
+    return true;
+  } catch (const std::exception& error) {
+    std::cerr << "airlock-bench: " << error.what() << "\n";
+    return false;
+  }
 }
 
 }  // namespace bench

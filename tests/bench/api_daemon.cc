@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -22,7 +24,7 @@ constexpr std::uint16_t kPort = 8080;
 constexpr const char* kToken = "a-token-of-the-benchmark";
 
 void write(const std::string& path, const json& content) {
-  if (!base::write_file(path, content.dump(), 0600)) std::exit(1);
+  require(base::write_file(path, content.dump(), 0600).has_value(), "cannot write " + path);
 }
 
 /// The API's pid: it is the only one in this network namespace. 0: none.
@@ -46,7 +48,7 @@ int find_api() {
 std::string megabytes(double kib) { return number(kib / 1024, 1); }
 
 ApiDaemon::ApiDaemon(const std::string& folder) : airlock_(folder + "/airlock") {
-  if (::mkdtemp(runtime_) == nullptr) std::exit(1);
+  require(::mkdtemp(runtime_) != nullptr, "cannot make a folder");
   ::chmod(runtime_, 0755);
   ::setenv("AIRLOCK_RUNTIME_DIR", runtime_, 1);
   const std::string here = runtime_;
@@ -56,10 +58,11 @@ ApiDaemon::ApiDaemon(const std::string& folder) : airlock_(folder + "/airlock") 
   write(here + "/etc/tokens.json", {{"tokens", {token}}});
   const json api = {{"tokens_file", here + "/etc/tokens.json"}, {"requests_per_second", 1000000}};
   write(here + "/airlock.yaml", {{"contexts", {{"user", {{"cwd", "/tmp"}}}}}, {"api", api}});
-  if (run_command({airlock_, "up", "--config", here + "/airlock.yaml"}) != 0) std::exit(1);
+  require(run_command({airlock_, "up", "--config", here + "/airlock.yaml"}) == 0,
+          "airlock up failed");
   client().request("GET", "/health");  // waits in the backlog
   pid_ = find_api();
-  if (pid_ == 0) std::exit(1);
+  require(pid_ != 0, "there is no airlock-api");
 }
 
 ApiDaemon::~ApiDaemon() {
@@ -72,6 +75,16 @@ HttpClient ApiDaemon::client() { return {kPort, kToken}; }
 AttachedClient ApiDaemon::attach(const std::string& path) { return {kPort, kToken, path}; }
 
 double ApiDaemon::rss_kib() const { return static_cast<double>(memory_kib(pid_, "Rss")); }
+
+double ApiDaemon::cpu_seconds() const {
+  const auto stat = base::read_file("/proc/" + std::to_string(pid_) + "/stat");
+  if (!stat) return 0;
+  unsigned long user = 0;
+  unsigned long system = 0;
+  std::sscanf(stat->c_str() + stat->rfind(')'),
+              ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu %lu", &user, &system);
+  return static_cast<double>(user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+}
 
 double ApiDaemon::files_kib() const {
   constexpr int kMostFds = 64;

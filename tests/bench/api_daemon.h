@@ -12,8 +12,8 @@ inline const std::string kExecPath = "/api/v1/contexts/user/exec";
 /// KiB as MB.
 std::string megabytes(double kib);
 
-/// A daemon with an API on 127.0.0.1:8080, for as long as this lives. Ends this process if it does
-/// not start.
+/// A daemon with an API on 127.0.0.1:8080, for as long as this lives. Throws std::runtime_error if
+/// it does not start.
 class ApiDaemon {
  public:
   /// `folder`: of Airlock's programs.
@@ -27,6 +27,8 @@ class ApiDaemon {
   /// A folder of its own, that contexts see.
   std::string folder() const { return runtime_; }
   double rss_kib() const;
+  /// What it has taken so far, user and system; to 10 ms.
+  double cpu_seconds() const;
   /// What the API's files in memory take, the output of execs.
   double files_kib() const;
 

@@ -1,11 +1,12 @@
 #include "tests/bench/api_execs.h"
 
-#include <cstdlib>
+#include <future>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <vector>
 
 #include "tests/bench/api_daemon.h"
+#include "tests/bench/control.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/spawns.h"
 
@@ -49,9 +50,7 @@ void start_shells(HttpClient& client, int number) {
 
 void run_once(HttpClient& client, const std::string& body) {
   const json result = json::parse(client.request("POST", kExecPath, body));
-  if (result.value("exitCode", -1) == 0) return;
-  std::cerr << result.dump() << "\n";
-  std::exit(1);
+  require(result.value("exitCode", -1) == 0, result.dump());
 }
 
 void measure_latency_of_execs() {
@@ -92,29 +91,28 @@ struct Rate {
 };
 
 Rate rate_of(const Way& way, int clients) {
-  std::vector<std::vector<double>> taken(static_cast<std::size_t>(clients));
-  std::vector<std::thread> threads;
+  std::vector<std::future<std::vector<double>>> all;
   const double begin = now_us();
   for (int i = 0; i < clients; ++i) {
-    threads.emplace_back([&way, i, begin, &mine = taken[static_cast<std::size_t>(i)]] {
+    all.push_back(std::async(std::launch::async, [&way, i, begin] {
+      std::vector<double> taken;
       HttpClient client = ApiDaemon::client();
       const std::string body = body_for(way, i);
       for (double now = now_us(); now < begin + kSeconds * 1e6;) {
         run_once(client, body);
         const double end = now_us();
-        mine.push_back(end - now);
+        taken.push_back(end - now);
         now = end;
       }
-    });
+      return taken;
+    }));
   }
-  for (auto& thread : threads) thread.join();
-  const double seconds = (now_us() - begin) / 1e6;
   Rate rate;
   double count = 0;
-  for (const auto& each : taken) {
-    for (const double us : each) rate.latencies.add(us), ++count;
+  for (auto& each : all) {
+    for (const double us : each.get()) rate.latencies.add(us), ++count;
   }
-  rate.per_second = count / seconds;
+  rate.per_second = count / ((now_us() - begin) / 1e6);
   return rate;
 }
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -27,7 +26,7 @@ constexpr std::size_t kTextFile = 64u << 20;
 /// What `argv` writes, read from a pipe: MB/s.
 double direct_rate(const std::vector<std::string>& argv) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) std::exit(1);
+  require(::pipe2(ends, O_CLOEXEC) == 0, "no pipe");
   const double start = now_us();
   const pid_t pid = ::fork();
   if (pid == 0) {
@@ -38,33 +37,37 @@ double direct_rate(const std::vector<std::string>& argv) {
   std::string block(1u << 20, '\0');
   double size = 0;
   while (const ssize_t got = ::read(ends[0], block.data(), block.size())) {
-    if (got < 0) std::exit(1);
+    require(got > 0, "a pipe cannot be read");
     size += static_cast<double>(got);
   }
   const double seconds = (now_us() - start) / 1e6;
   ::close(ends[0]);
   ::waitpid(pid, nullptr, 0);
-  if (size != kStreamed) std::exit(1);
+  require(size == kStreamed, "not all output has come");
   return size / 1e6 / seconds;
 }
 
 /// The most that the API takes while something goes on.
 class Watch {
  public:
-  explicit Watch(const ApiDaemon& api) : api_(api), before_(api.rss_kib()), peak_(before_) {}
+  explicit Watch(const ApiDaemon& api)
+      : api_(api), before_(api.rss_kib()), peak_(before_), cpu_(api.cpu_seconds()) {}
   void look() {
     if (++looks_ % 64 != 1) return;
     peak_ = std::max(peak_, api_.rss_kib());
     files_ = std::max(files_, api_.files_kib());
   }
   std::vector<std::string> cells() const {
-    return {megabytes(before_) + " / " + megabytes(peak_), megabytes(files_)};
+    const double cpu = api_.cpu_seconds() - cpu_;
+    return {number(cpu / kStreamed * (1 << 30), 2), megabytes(before_) + " / " + megabytes(peak_),
+            megabytes(files_)};
   }
 
  private:
   const ApiDaemon& api_;
   double before_;
   double peak_;
+  double cpu_;
   double files_ = 0;
   int looks_ = 0;
 };
@@ -87,7 +90,7 @@ void measure_events(const ApiDaemon& api, const std::string& name, const std::st
   const Streamed streamed =
       client.stream(kExecPath, accept, body.dump(), [&watch] { watch.look(); });
   const double seconds = (now_us() - start) / 1e6;
-  if (streamed.tail.find("\"stdoutBytes\":2147483648") == std::string::npos) std::exit(1);
+  require(streamed.tail.find("o2147483648.e0") != std::string::npos, "not all output has come");
   print_stream(name, seconds, direct, watch, budget);
 }
 
@@ -113,15 +116,16 @@ void measure_output(const ApiDaemon& api) {
   std::string text;
   while (text.size() < kTextFile)
     text += "A line of what a build prints, as lines of builds are: 0123456\n\n";
-  if (!base::write_file(file, text, 0644)) std::exit(1);
+  text.resize(kTextFile);
+  require(base::write_file(file, text, 0644).has_value(), "cannot write " + file);
   std::vector<std::string> cat = {"/bin/cat"};
   cat.resize(1 + static_cast<std::size_t>(kStreamed) / kTextFile, file);
   const json lines = {{"argv", cat}};
   const json zeros = {{"argv", {"/usr/bin/head", "-c", "2G", "/dev/zero"}},
                       {"output", {{"encoding", "base64"}}}};
   std::cout << "\n";
-  print_heading({"2 GiB of output", "MB/s", "× direct pipe", "api RSS before / peak (MB)",
-                 "its output files, peak (MB)", "budget"});
+  print_heading({"2 GiB of output", "MB/s", "× direct pipe", "api CPU, s per GiB",
+                 "api RSS before / peak (MB)", "its output files, peak (MB)", "budget"});
   measure_attached(api);
   measure_events(api, "zeros, NDJSON (base64)", "application/x-ndjson", zeros, "≥ 500");
   measure_events(api, "lines, NDJSON (text)", "application/x-ndjson", lines, "≥ 500");
@@ -135,7 +139,7 @@ const std::vector<std::string> kEcho = {"/bin/sh", "-c", "stty raw -echo; printf
 
 Samples direct_echoes() {
   auto pty = base::open_pty();
-  if (!pty) std::exit(1);
+  require(pty.has_value(), "no terminal");
   const pid_t pid = ::fork();
   if (pid == 0) {
     ::setsid();
@@ -144,12 +148,13 @@ Samples direct_echoes() {
   }
   pty->slave.reset();
   char byte = 0;
-  if (::read(pty->master.borrow(), &byte, 1) != 1) std::exit(1);
+  require(::read(pty->master.borrow(), &byte, 1) == 1, "the terminal ended");
   Samples echoes;
   for (int i = 0; i < kKeystrokes; ++i) {
     const double start = now_us();
-    if (::write(pty->master.borrow(), "k", 1) != 1 || ::read(pty->master.borrow(), &byte, 1) != 1)
-      std::exit(1);
+    require(
+        ::write(pty->master.borrow(), "k", 1) == 1 && ::read(pty->master.borrow(), &byte, 1) == 1,
+        "a key has no echo");
     echoes.add(now_us() - start);
   }
   pty->master.reset();
@@ -165,12 +170,12 @@ void measure_terminal() {
       http.request("POST", "/api/v1/contexts/user/terminals", json{{"argv", kEcho}}.dump()));
   const std::string path = "/api/v1/terminals/" + made["id"].get<std::string>();
   AttachedClient client = ApiDaemon::attach(path + "/attach");
-  if (client.output() != "x") std::exit(1);
+  require(client.output() == "x", "the terminal says something else");
   Samples echoes;
   for (int i = 0; i < kKeystrokes; ++i) {
     const double start = now_us();
     client.type("k");
-    if (client.output() != "k") std::exit(1);
+    require(client.output() == "k", "a key has no echo");
     echoes.add(now_us() - start);
   }
   http.request("DELETE", path);

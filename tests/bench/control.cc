@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
 
 #include "base/file.h"
 
@@ -32,6 +33,10 @@ int run_command(const std::vector<std::string>& argv) {
   int status = 0;
   ::waitpid(pid, &status, 0);
   return status;
+}
+
+void require(bool is_so, const std::string& what) {
+  if (!is_so) throw std::runtime_error(what);
 }
 
 json ask(int socket, const json& request) {

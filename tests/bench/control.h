@@ -15,6 +15,9 @@ namespace bench {
 /// Runs a program to its end; its wait status.
 int run_command(const std::vector<std::string>& argv);
 
+/// Ends the tables that are being made: throws std::runtime_error unless `is_so`.
+void require(bool is_so, const std::string& what);
+
 /// A control verb on the daemon's socket. Ends this process if it fails.
 nlohmann::json ask(int socket, const nlohmann::json& request);
 

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstdlib>
-#include <iostream>
+#include <stdexcept>
 
 #include "base/file.h"
 
@@ -18,10 +18,7 @@ constexpr std::size_t kTail = 16u << 10;
 constexpr std::string_view kLastChunk = "\r\n0\r\n\r\n";
 constexpr std::size_t kOffset = 8;  // of a message with output, behind its channel
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::cerr << "airlock-bench: " << what << "\n";
-  std::exit(1);
-}
+[[noreturn]] void give_up(const std::string& what) { throw std::runtime_error(what); }
 
 base::UniqueFd connect_to(std::uint16_t port) {
   base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

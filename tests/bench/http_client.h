@@ -15,7 +15,7 @@ struct Streamed {
 };
 
 /// One connection to the API on 127.0.0.1, kept alive. Blocking; does so little itself that the API
-/// is what is measured. Ends this process if an answer is not what it must be.
+/// is what is measured. Throws std::runtime_error where an answer is not what it must be.
 class HttpClient {
  public:
   HttpClient(std::uint16_t port, std::string token);
