@@ -29,9 +29,9 @@ EventStream::EventStream(boost::asio::io_context& io, std::shared_ptr<BodyStream
                          EventFormat format, std::string request_id)
     : body_(std::move(body)), format_(format), request_id_(std::move(request_id)), ping_(io) {}
 
-void EventStream::write(std::string_view events) {
+void EventStream::write(std::string events) {
   if (is_over_) return;
-  waiting_ += events;
+  waiting_.empty() ? void(waiting_ = std::move(events)) : void(waiting_ += events);
   if (!is_writing_) flush();
 }
 
@@ -47,7 +47,7 @@ void EventStream::send(std::string_view type, const nlohmann::json& fields) {
                  to_text({{"reason", "skipped"}, {"events", std::exchange(left_out_, 0)}}), {});
   }
   append_event(events, format_, type, to_text(fields), {});
-  write(events);
+  write(std::move(events));
 }
 
 void EventStream::flush() {
@@ -110,7 +110,7 @@ void EventStream::arm_ping() {
     if (self->is_ready()) {
       std::string ping;
       append_ping(ping, self->format_);
-      self->write(ping);
+      self->write(std::move(ping));
     }
     self->arm_ping();
   });

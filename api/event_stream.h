@@ -26,7 +26,7 @@ class EventStream : public std::enable_shared_from_this<EventStream> {
   /// Nothing that was written waits for the client.
   bool is_ready() const { return !is_writing_ && waiting_.empty(); }
   /// Sends text of append_event(); when is_ready() again, the action of on_ready() is called.
-  void write(std::string_view events);
+  void write(std::string events);
   void on_ready(std::function<void()> action) { on_ready_ = std::move(action); }
 
   /// Queues one event. What a client lets pile up beyond kMostWaiting is left out, and said so.

@@ -99,7 +99,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
       for (const auto which : {Exec::out, Exec::err}) add_output(events, *stream, which);
     }
     if (options_.is_waited_for) exec_->set_reader(subscription_, cursor_);
-    if (!events.empty()) return stream->write(events);
+    if (!events.empty()) return stream->write(std::move(events));
     if (exec_->has_ended()) {
       const auto result = to_json(exec_->facts(), now_ms());
       stream->end_with_exit(result, cursor_text(cursor_));

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 
 namespace api {
 namespace {
@@ -32,6 +33,13 @@ bool fits(std::uint8_t first, std::uint8_t second) {
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
+/// The two letters of each twelve bits.
+constexpr auto make_pairs() {
+  std::array<std::array<char, 2>, 4096> pairs{};
+  for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {kAlphabet[i >> 6], kAlphabet[i & 63]};
+  return pairs;
+}
+
 constexpr std::array<std::int8_t, 256> make_values() {
   std::array<std::int8_t, 256> values{};
   for (auto& value : values) value = -1;
@@ -41,10 +49,37 @@ constexpr std::array<std::int8_t, 256> make_values() {
   return values;
 }
 
+// Most of what programs print is plain ASCII: eight bytes at a time.
+constexpr std::uint64_t kEachByte = 0x0101010101010101;
+
+std::uint64_t eight_at(std::string_view bytes, std::size_t at) {
+  std::uint64_t eight = 0;
+  std::memcpy(&eight, bytes.data() + at, sizeof eight);
+  return eight;
+}
+
+bool is_ascii(std::uint64_t eight) { return (eight & kEachByte * 0x80) == 0; }
+
+/// Whether one of eight bytes is less than `limit`, 128 at most (Anderson, Bit Twiddling Hacks,
+/// "hasless").
+std::uint64_t has_less(std::uint64_t eight, std::uint64_t limit) {
+  return (eight - kEachByte * limit) & ~eight & kEachByte * 0x80;
+}
+
+/// Whether JSON has to escape one of eight bytes.
+bool has_special(std::uint64_t eight) {
+  return (has_less(eight, 0x20) | has_less(eight ^ kEachByte * '"', 1) |
+          has_less(eight ^ kEachByte * '\\', 1)) != 0;
+}
+
 }  // namespace
 
 bool is_utf8(std::string_view bytes) {
   for (std::size_t at = 0; at < bytes.size();) {
+    if (bytes.size() - at >= 8 && is_ascii(eight_at(bytes, at))) {
+      at += 8;
+      continue;
+    }
     const std::uint8_t first = byte_at(bytes, at);
     const std::size_t length = length_of(first);
     if (length == 0 || length > bytes.size() - at) return false;
@@ -73,18 +108,22 @@ std::size_t orphaned_head(std::string_view bytes) {
 }
 
 std::string to_base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const std::size_t left = std::min<std::size_t>(3, bytes.size() - at);
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      group = group << 8 | (i < left ? byte_at(bytes, at + i) : 0u);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      text.push_back(i <= left ? kAlphabet[group >> (18 - 6 * i) & 63] : '=');
-    }
+  static constexpr auto kPairs = make_pairs();
+  std::string text((bytes.size() + 2) / 3 * 4, '=');
+  char* to = text.data();
+  std::size_t at = 0;
+  for (; bytes.size() - at >= 3; at += 3, to += 4) {
+    const std::uint32_t group = std::uint32_t{byte_at(bytes, at)} << 16 |
+                                std::uint32_t{byte_at(bytes, at + 1)} << 8 | byte_at(bytes, at + 2);
+    std::memcpy(to, kPairs[group >> 12].data(), 2);
+    std::memcpy(to + 2, kPairs[group & 4095].data(), 2);
   }
+  const std::size_t left = bytes.size() - at;
+  if (left == 0) return text;
+  const std::uint32_t first = std::uint32_t{byte_at(bytes, at)} << 4;
+  const std::uint32_t rest = left == 2 ? byte_at(bytes, at + 1) : 0u;
+  std::memcpy(to, kPairs[first | rest >> 4].data(), 2);
+  if (left == 2) to[2] = kAlphabet[(rest & 15) << 2];
   return text;
 }
 
@@ -120,6 +159,7 @@ void append_json_string(std::string& target, std::string_view text) {
   target.push_back('"');
   std::size_t done = 0;
   for (std::size_t at = 0; at < text.size(); ++at) {
+    while (text.size() - at > 8 && !has_special(eight_at(text, at))) at += 8;
     const std::uint8_t byte = byte_at(text, at);
     if (byte >= 0x20 && byte != '"' && byte != '\\') [[likely]]
       continue;

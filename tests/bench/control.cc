@@ -1,11 +1,17 @@
 #include "tests/bench/control.h"
 
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <stdexcept>
 
 #include "base/file.h"
 
@@ -13,18 +19,24 @@ namespace bench {
 
 using nlohmann::json;
 
-int run_command(const std::vector<std::string>& argv) {
+void become(const std::vector<std::string>& argv) {
   std::vector<char*> words;
   for (const auto& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  ::execv(words[0], words.data());
+  _exit(127);
+}
+
+int run_command(const std::vector<std::string>& argv) {
   const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::execv(words[0], words.data());
-    _exit(127);
-  }
+  if (pid == 0) become(argv);
   int status = 0;
   ::waitpid(pid, &status, 0);
   return status;
+}
+
+void require(bool is_so, const std::string& what) {
+  if (!is_so) throw std::runtime_error(what);
 }
 
 json ask(int socket, const json& request) {
@@ -39,6 +51,16 @@ json ask(int socket, const json& request) {
     std::exit(1);
   }
   return answer;
+}
+
+bool enter_own_network() {
+  if (::unshare(CLONE_NEWNET) != 0) return false;
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  loopback.ifr_name[0] = 'l';
+  loopback.ifr_name[1] = 'o';
+  loopback.ifr_flags = IFF_UP;
+  return ::ioctl(socket.borrow(), SIOCSIFFLAGS, &loopback) == 0;
 }
 
 long memory_kib(int pid, const std::string& field) {

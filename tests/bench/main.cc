@@ -1,7 +1,8 @@
-// airlock-bench: what routing costs, beside direct spawns in the same run. Prints Markdown.
+// airlock-bench: what routing and the HTTP API cost, beside direct spawns in the same run. Prints Markdown.
 //
 //   airlock-bench [ROUNDS]           all tables; starts itself as the agent of `airlock run`
 //   airlock-bench --services         those of services only
+//   airlock-bench --api              those of the HTTP API only
 //
 // Timings are printed, never judged: budgets stand beside them.
 
@@ -14,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file.h"
+#include "tests/bench/api.h"
 #include "tests/bench/control.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/mechanisms.h"
@@ -119,6 +121,7 @@ int main(int argc, char** argv) {
   ::close_range(3, ~0u, 0);
   const std::string bin = folder();
   if (argc == 2 && std::string(argv[1]) == "--services") return bench::measure_services(bin), 0;
+  if (argc == 2 && std::string(argv[1]) == "--api") return bench::measure_api(bin) ? 0 : 1;
   const int rounds = argc > 1 ? std::atoi(argv[argc - 1]) : 1000;
   if (argc > 2 && std::string(argv[1]) == "--as-agent") {
     std::cout << "### Latency of one spawn and wait (us), " << rounds << " interleaved rounds\n\n";
@@ -145,5 +148,5 @@ int main(int argc, char** argv) {
   measure_whole_runs(airlock);
   measure_daemon(airlock);
   bench::measure_services(bin);
-  return 0;
+  return bench::measure_api(bin) ? 0 : 1;
 }

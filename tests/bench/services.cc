@@ -1,9 +1,6 @@
 #include "tests/bench/services.h"
 
-#include <net/if.h>
 #include <netinet/in.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,16 +28,6 @@ constexpr int kClients = 8;
 constexpr int kRequestsPerSecond = 1000;
 constexpr int kSeconds = 6;
 constexpr int kKills = 20;
-
-bool enter_own_network() {
-  if (::unshare(CLONE_NEWNET) != 0) return false;
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  ifreq loopback{};
-  loopback.ifr_name[0] = 'l';
-  loopback.ifr_name[1] = 'o';
-  loopback.ifr_flags = IFF_UP;
-  return ::ioctl(socket.borrow(), SIOCSIFFLAGS, &loopback) == 0;
-}
 
 /// What happened to the requests of all clients.
 struct Tally {

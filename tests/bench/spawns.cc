@@ -95,9 +95,6 @@ void measure_latency(int rounds, const std::string& noop) {
   }
 }
 
-namespace {
-
-/// How many /bin/true `clients` processes start in `seconds`.
 double spawns_per_second(int clients, double seconds,
                          void (*spawn)(const std::vector<std::string>&)) {
   auto* counts = static_cast<long*>(::mmap(nullptr, 64 * sizeof(long), PROT_READ | PROT_WRITE,
@@ -120,8 +117,6 @@ double spawns_per_second(int clients, double seconds,
   ::munmap(counts, 64 * sizeof(long));
   return total / seconds;
 }
-
-}  // namespace
 
 void measure_clients(double seconds) {
   print_heading({"clients", "direct spawns/s", "routed spawns/s", "routed/direct"});

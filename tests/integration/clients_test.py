@@ -29,7 +29,7 @@ def setUpModule():
 
 
 class Clients(sdk_test.Sdk):
-    test_acceptance = test_surface = None
+    test_acceptance = test_surface = test_readme = None
 
     def install(self):
         package = super().install()

@@ -1,17 +1,13 @@
 """The services of examples/services, unchanged, started as shipped: a notebook that executes a cell over
 its WebSocket, two web servers, and a database used from a user context."""
 
-import json
 import os
-import re
 import signal
-import unittest
 import urllib.request
 
-from harness import HERE, eventually, main
-from network import OTHER_ADDRESS, PYTHON, ServiceCase, fetch, own_network
-
-EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(HERE)), 'examples/services')
+from example_services import ExampleCase
+from harness import main
+from network import OTHER_ADDRESS, PYTHON, fetch, own_network
 
 
 def setUpModule():
@@ -47,20 +43,7 @@ asyncio.run(main())
 '''
 
 
-class Examples(ServiceCase):
-
-    def serve_example(self, *names):
-        """The daemon with some services of the example, its folders in a place of the test's own."""
-        with open(EXAMPLES + '/airlock.yaml') as file:
-            text = file.read()
-        text = text.replace('/usr/share/doc/airlock/examples/services', EXAMPLES).replace('/srv/', self.dir + '/')
-        parts = re.split(r'\n  (?=\w+:\n)', text[text.index('\nservices:') + len('\nservices:'):])
-        chosen = [part for part in parts if part.split(':')[0].strip() in names]
-        self.assertEqual(len(chosen), len(names), parts)
-        contexts = f'contexts: {{platform: {{cwd: {self.work}}}, user: {{cwd: {self.work}}}}}\n'
-        self.up(contexts + 'services:\n' + ''.join('  ' + part + '\n' for part in chosen))
-        for name in names:
-            self.await_service(name)
+class Examples(ExampleCase):
 
     def kill_and_await(self, name):
         restarts = self.service(name)['restarts']

@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import shutil
+import subprocess
 import unittest
 
 from api_client import SECRETS, ApiCase
@@ -20,22 +22,52 @@ def setUpModule():
         raise unittest.SkipTest('needs Node')
 
 
-class Sdk(ApiCase):
+def quickstart(readme, language):
+    """The first example of a README."""
+    with open(readme) as file:
+        return re.search(rf'```{language}\n(.*?)```', file.read(), re.S).group(1)
+
+
+class SdkCase(ApiCase):
+
+    def own_workspace(self):
+        """A /workspace, where contexts are by default, that only this test has."""
+        if not os.path.exists('/workspace'):
+            os.mkdir('/workspace')
+            self.addCleanup(os.rmdir, '/workspace')
+        subprocess.run(['mount', '-t', 'tmpfs', 'workspace', '/workspace'], check=True)
+        self.addCleanup(subprocess.run, ['umount', '/workspace'], check=True)
+
+    def own_project(self):
+        """What the quickstarts work on, where contexts are by default."""
+        self.own_workspace()
+        self.write('/workspace/package.json', '{"scripts": {"build": "echo is-built"}}')
+        self.write('/workspace/Makefile', 'test:\n\ttouch is-tested\n')
+        self.write('/workspace/server.js', 'setInterval(() => {}, 1000)')
+        for words in (['init', '-q'], ['config', 'user.name', 'A'], ['config', 'user.email', 'a@example.org'], ['add', '-A']):
+            self.assertEqual(self.run_program(['git', '-C', '/workspace', *words]).status, 0, words)
+
+    def check_project(self):
+        self.assertTrue(os.path.exists('/workspace/is-tested'))
+        log = self.run_program(['git', '-C', '/workspace', 'log', '--format=%s'])
+        self.assertEqual(log.out, "it's a message\n")
+
+
+class Sdk(SdkCase):
 
     def install(self):
-        """The SDK as its user has it: packed and unpacked."""
-        modules = self.dir + '/node_modules'
-        os.mkdir(modules)
-        package = modules + '/airlock-sdk'
+        """The SDK as its user has it: packed, and installed by npm where there is one."""
+        package = self.dir + '/node_modules/airlock-sdk'
         npm = shutil.which('npm')
         if npm is None:
             shutil.copytree(SDK, package)
             return package
         packed = self.run_program([npm, 'pack', '--silent', '--pack-destination', self.dir, SDK])
         self.assertEqual(packed.status, 0, packed.err)
-        unpacked = self.run_program(['tar', '-xf', self.dir + '/' + packed.out.split()[-1], '-C', modules])
-        self.assertEqual(unpacked.status, 0, unpacked.err)
-        os.rename(modules + '/package', package)
+        installed = self.run_program([npm, 'install', '--silent', '--offline', '--no-audit', '--no-fund', '--prefix', self.dir,
+                                      self.dir + '/' + packed.out.split()[-1]])
+        self.assertEqual(installed.status, 0, installed.err)
+        self.assertEqual(sorted(os.listdir(self.dir + '/node_modules')), ['.package-lock.json', 'airlock-sdk'], 'nothing else')
         return package
 
     def run_tests(self, name, **env):
@@ -56,6 +88,7 @@ class Sdk(ApiCase):
     def test_acceptance(self):
         if not os.path.exists(JUPYTER):
             self.skipTest('needs jupyter-server')
+        self.own_workspace()
         self.serve_api(extra={'services': {'jupyter': {
             'command': [JUPYTER, '--ip=127.0.0.1', '--port=8888', '--no-browser', '--ServerApp.token=',
                         '--ServerApp.password=', '--allow-root'],
@@ -66,6 +99,17 @@ class Sdk(ApiCase):
     def test_surface(self):
         self.serve_api()
         self.run_tests('surface')
+
+    def test_readme(self):
+        self.own_project()
+        self.serve_api()
+        package, node = self.install(), shutil.which('node')
+        own = """const message = "it's a message", screen = process.stdout;\n"""
+        script = self.write(self.dir + '/quickstart.mjs', own + quickstart(package + '/README.md', 'js'))
+        ran = self.run_program([node, script], env={'AIRLOCK_TOKEN': SECRETS['admin'], **self.web_socket_option(node)})
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertIn('is-built', ran.out)
+        self.check_project()
 
     def run_example(self, *argv):
         """An example as its user runs it, with a token; what it prints."""
@@ -93,16 +137,28 @@ class Sdk(ApiCase):
         self.assertEqual(self.run_example('interpreter.mjs', code).out, 'key: None\n')
 
 
-class PythonSdk(ApiCase):
-    """As its user has it: a folder of modules on the path, nothing else."""
+class PythonSdk(SdkCase):
+
+    def install(self):
+        """The SDK as its user has it: installed by pip, in a venv. Returns that one's Python."""
+        source, venv = self.dir + '/sdk', self.dir + '/venv'
+        shutil.copytree(PYTHON_SDK, source)  # pip builds where the source is
+        # With Debian's setuptools and wheel, as there is no network.
+        self.addCleanup(shutil.rmtree, venv)  # it has files whose names begin with `core`
+        made = self.run_program([PYTHON, '-m', 'venv', '--system-site-packages', venv])
+        self.assertEqual(made.status, 0, made.out + made.err)
+        installed = self.run_program([venv + '/bin/pip', 'install', '-q', '--no-index', '--no-build-isolation', source])
+        self.assertEqual(installed.status, 0, installed.err)
+        shutil.rmtree(source)
+        return venv + '/bin/python'
 
     def environment(self):
         return {'PATH': self.env['PATH'], 'WORK': self.work, 'AIRLOCK_TOKEN': SECRETS['admin'],
-                'PYTHONPATH': PYTHON_SDK, 'PYTHONDONTWRITEBYTECODE': '1', 'PLATFORM_KEY': 'of-the-platform'}
+                'PYTHONDONTWRITEBYTECODE': '1', 'PLATFORM_KEY': 'of-the-platform'}
 
     def test_surface(self):
         self.serve_api()
-        ended = self.run_program([PYTHON, '-B', '-W', 'error', HERE + '/sdk/surface.py'], patience=240,
+        ended = self.run_program([self.install(), '-B', '-W', 'error', HERE + '/sdk/surface.py'], patience=240,
                                  env=self.environment())
         self.assertEqual(ended.status, 0, ended.out + ended.err)
         self.assertRegex(ended.err, r'Ran [1-9]\d* tests')
@@ -112,8 +168,18 @@ class PythonSdk(ApiCase):
         code = self.write(self.work + '/code.py', 'import os, sys\nprint("key:", os.environ.get("PLATFORM_KEY"))\n'
                           'sys.exit(3)\n')
         ran = self.run_program([PYTHON, '-B', PYTHON_SDK + '/examples/interpreter.py', code], patience=60,
-                               env=self.environment())
+                               env={**self.environment(), 'PYTHONPATH': PYTHON_SDK})
         self.assertEqual((ran.out, ran.status), ('key: None\n', 3), ran.err)
+
+    def test_readme(self):
+        self.own_project()
+        self.serve_api()
+        script = self.write(self.dir + '/quickstart.py', 'message = "it\'s a message"\n' + quickstart(PYTHON_SDK + '/README.md', 'python'))
+        ran = self.run_program([self.install(), '-B', '-W', 'error', script], env=self.environment())
+        self.assertEqual(ran.status, 0, ran.err)
+        self.assertRegex(ran.out, r'(?m)^0 Makefile$')
+        self.assertIn('is-built', ran.out)
+        self.check_project()
 
 
 if __name__ == '__main__':

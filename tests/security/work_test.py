@@ -13,7 +13,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), 'integration')]
 
-from harness import Case, main
+from harness import AIRLOCK, Case, command_line, descendants, eventually, main, namespace
 from network import own_network
 
 PYTHON = '/usr/bin/python3'
@@ -191,10 +191,38 @@ class Work(Case):
         """tar with owners"""
         self.ok('mkdir d && touch d/f && chown 1234:5678 d/f && tar cf a.tar d && rm -r d && tar xpf a.tar && stat -c %u:%g d/f', '1234:5678')
 
-    @unittest.skipUnless(shutil.which('chromium'), 'not installed: chromium')
+    @needs('chromium')
     def test_W13_chromium(self):
-        """headless Chromium with its sandbox"""
-        self.ok('chromium --headless --disable-gpu --dump-dom "data:text/html,<p>hello"', 'hello', AS_USER)
+        """headless Chromium: as a plain user with its own sandbox, as root with --no-sandbox"""
+        page = 'data:text/html,<p id=p>x<script>p.textContent=6*7</script>'
+        chromium = lambda *flags: f"HOME=$PWD chromium --headless --disable-gpu {' '.join(flags)} --dump-dom '{page}'"
+        self.ok(chromium(), '<p id="p">42</p>', AS_USER)
+        self.ok(chromium('--no-sandbox', '--user-data-dir=$PWD/root'), '<p id="p">42</p>')
+        refused = self.exec_in('user', 'bash', '-c', chromium('--user-data-dir=$PWD/root'))
+        self.assertIn('Running as root without --no-sandbox', refused.err, 'its own rule, inside and outside of contexts')
+        self.ask('ctx', 'rm', 'user')
+        self.ask('ctx', 'create', 'user', '--isolation', 'strict', '--cwd', self.work)
+        refused = self.exec_in('user', *AS_USER, 'bash', '-c', chromium())
+        self.assertIn('No usable sandbox', refused.err, 'strict has no user namespaces')
+        self.ok(chromium('--no-sandbox'), '<p id="p">42</p>', AS_USER)
+
+    @needs('chromium')
+    def test_W13_chromium_sandbox(self):
+        """its renderers are in namespaces of their own, without rights"""
+        self.write(self.work + '/page.html', '<title>busy</title><script>for (;;) {}</script>')
+        script = f'HOME=$PWD exec chromium --headless --disable-gpu file://{self.work}/page.html'
+        browser = self.start([AIRLOCK, 'exec', 'user', '--', *AS_USER, 'bash', '-c', script], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        found = lambda is_it: next((pid for pid in descendants(os.getpid()) if is_it(command_line(pid))), None)
+        renderer = eventually(lambda: found(lambda line: '--type=renderer' in line), 'a renderer runs')
+        main_process = found(lambda line: line.endswith('/page.html') and '--type' not in line and 'bash' not in line)
+        self.assertEqual(namespace(main_process), self.namespace_of('user'))
+        for kind in ('user', 'pid', 'net'):
+            self.assertNotIn(namespace(renderer, kind), (0, namespace(main_process, kind)), kind)
+        with open(f'/proc/{renderer}/status') as file:
+            status = file.read()
+        for line in ('CapEff:\t0000000000000000', 'NoNewPrivs:\t1', 'Seccomp:\t2'):
+            self.assertIn(line, status)
+        self.end(browser)
 
     @needs('node')
     def test_W14_removal_of_everything(self):

@@ -35,6 +35,8 @@ TEST_CASE("base64 goes both ways and takes one text per value", "[api]") {
                                     {"f"s, "Zg=="s},
                                     {"fo"s, "Zm8="s},
                                     {"foo"s, "Zm9v"s},
+                                    {"foob"s, "Zm9vYg=="s},
+                                    {"\xfb\xff\xfe"s, "+//+"s},
                                     {"\0\xff"s, "AP8="s}}) {
     CHECK(api::to_base64(bytes) == text);
     CHECK(api::from_base64(text) == bytes);
@@ -52,6 +54,26 @@ TEST_CASE("a JSON string is read as what it was made of", "[api]") {
   std::string text;
   api::append_json_string(text, all);
   CHECK(nlohmann::json::parse(text) == all);
+}
+
+TEST_CASE("what is rare is found wherever it stands among plain letters", "[api]") {
+  for (std::size_t size = 1; size < 40; ++size) {
+    for (std::size_t at = 0; at < size; ++at) {
+      std::string text(size, 'a');
+      for (const char c : {'"', '\\', '\0', '\x1f', ' ', '!', '#', '[', ']', '\x7f'}) {
+        text[at] = c;
+        std::string json;
+        api::append_json_string(json, text);
+        REQUIRE(nlohmann::json::parse(json) == text);
+        REQUIRE(api::is_utf8(text));
+      }
+      text[at] = '\x80';
+      REQUIRE_FALSE(api::is_utf8(text));
+      text.replace(at, 1, "é");
+      REQUIRE(api::is_utf8(text));
+      REQUIRE(api::from_base64(api::to_base64(text)) == text);
+    }
+  }
 }
 
 TEST_CASE("nesting is counted outside of strings", "[api]") {

@@ -1,4 +1,4 @@
-// A terminal in a browser: node server.mjs [PORT], with xterm.js beside it (npm install @xterm/xterm).
+// A terminal in a browser: node server.mjs [PORT], with xterm.js beside it (npm install @xterm/xterm @xterm/addon-fit).
 // The page talks to the API itself, with the token typed there; the API has to allow it:
 //   api: { origins: ["http://127.0.0.1:3000"] }
 import { readFileSync } from 'node:fs';
@@ -12,6 +12,7 @@ const page = readFileSync(new URL('page.html', import.meta.url), 'utf8')
 const files = {
   '/': ['text/html', () => page],
   '/xterm.js': ['text/javascript', () => readFileSync(require.resolve('@xterm/xterm'))],
+  '/addon-fit.js': ['text/javascript', () => readFileSync(require.resolve('@xterm/addon-fit'))],
   '/xterm.css': ['text/css', () => readFileSync(require.resolve('@xterm/xterm/css/xterm.css'))],
 };
 
