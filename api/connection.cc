@@ -54,11 +54,14 @@ class HttpExchange : public Exchange {
 /// One TCP connection: request after request, each answered before the next is read.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(Server& server, tcp::socket socket, std::string address)
-      : server_(server), stream_(std::move(socket)), address_(std::move(address)) {}
+  Connection(Server& server, tcp::socket socket, std::string address, std::shared_ptr<Place> place)
+      : server_(server),
+        stream_(std::move(socket)),
+        address_(std::move(address)),
+        place_(std::move(place)) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  ~Connection() { server_.forget(address_); }
+  ~Connection() { server_.forget(address_, *place_); }
 
   void read_head() {
     parser_.emplace();
@@ -189,12 +192,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
     request.method = std::string(head.method_string());
     request.id = request_id_;
     request.client = address_;
+    request.place = place_;
     for (const auto& field : head) {
       std::string name(field.name_string());
       for (char& c : name) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
       }
       request.headers.emplace(std::move(name), std::string(field.value()));
+    }
+    if (is_request_id(request.header("x-request-id"))) {
+      request.id = request_id_ = request.header("x-request-id");
     }
     origin_ = request.header("origin");
     // Who speaks before the answer has come does not speak WebSocket.
@@ -209,9 +216,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return reply(std::move(*answer), "preflight");
     }
     if (auto wrong = admit(server_.app(), request, route_)) return refuse_early(*wrong);
-    keeps_alive_ = kept;
     request_ = std::move(request);
-    expect_body();
+    check_place(server_.app(), request_, *route_,
+                [self = shared_from_this(), kept](const std::optional<Problem>& wrong) {
+                  if (wrong) return self->refuse_early(*wrong);
+                  self->keeps_alive_ = kept;
+                  self->expect_body();
+                });
   }
 
   void expect_body() {
@@ -306,6 +317,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Server& server_;
   beast::tcp_stream stream_;
   std::string address_;
+  std::shared_ptr<Place> place_;
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   const Route* route_ = nullptr;
@@ -385,8 +397,10 @@ void HttpExchange::on_gone(std::function<void()> action) {
 
 }  // namespace
 
-void serve_connection(Server& server, tcp::socket socket, std::string address) {
-  std::make_shared<Connection>(server, std::move(socket), std::move(address))->read_head();
+void serve_connection(Server& server, tcp::socket socket, std::string address,
+                      std::shared_ptr<Place> place) {
+  std::make_shared<Connection>(server, std::move(socket), std::move(address), std::move(place))
+      ->read_head();
 }
 
 }  // namespace api

@@ -234,7 +234,8 @@ int serve(const Arguments& arguments) {
                           .hide = hidden_folders(config),
                           .tier = arguments.tier,
                           .stop_grace = arguments.stop_grace_ms * std::chrono::milliseconds(1),
-                          .audit = config.audit});
+                          .audit = config.audit,
+                          .serves_api = config.api.is_wanted});
   if (!is_embedded) {
     if (auto held = routerd::hold_ports(daemon, config); !held) return fail(held.error().message());
   }

@@ -29,6 +29,13 @@ class UnreachableError extends AirlockError {
   }
 }
 
+/** What was waited for has not come in time. */
+class WaitTimeoutError extends AirlockError {
+  constructor(message) {
+    super(message, { code: 'wait-timeout', retryable: true });
+  }
+}
+
 /** A stream ended without telling how the program did: go on from `cursor`. */
 class StreamInterruptedError extends AirlockError {
   constructor(execId, cursor, cause) {
@@ -51,6 +58,7 @@ class ExecError extends AirlockError {
 const CLASSES = {
   'unauthorized': AuthError,
   'forbidden-scope': AuthError,
+  'forbidden-place': AuthError,
   'forbidden-host': AuthError,
   'context-exists': ContextExistsError,
   'context-not-found': ContextNotFoundError,
@@ -69,5 +77,5 @@ function errorOf(problem) {
 
 module.exports = {
   AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, RateLimitError,
-  ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError, errorOf,
+  ShellBusyError, ShellNotFoundError, StreamInterruptedError, UnreachableError, WaitTimeoutError, errorOf,
 };

@@ -3,5 +3,5 @@ import sdk from './index.cjs';
 
 export const {
   connect, quote, Sandbox, Context, ExecResult, Process, Shell, AirlockError, AuthError, ContextExistsError, ContextNotFoundError,
-  ExecError, ExecNotFoundError, RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, Terminal, UnreachableError,
+  ExecError, ExecNotFoundError, RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError, Terminal, UnreachableError, WaitTimeoutError,
 } = sdk;
