@@ -38,15 +38,21 @@ struct App {
   /// must not keep the right ones out.
   Rate requests{kUsualRate};
   Rate wrong_tokens{kWrongTokenRate};
+  Rate places{kPlaceRate};  ///< connections whose origin is asked for, of one token
   Idempotency idempotency;
   std::unique_ptr<Refusals> refusals;
+  bool is_audited = false;  ///< the daemon keeps an audit log
 
   static constexpr double kUsualRate = 2000;     ///< per second
   static constexpr double kWrongTokenRate = 10;  ///< per second
+  static constexpr double kPlaceRate = 50;       ///< per second
 };
 
 /// What the client is told when the daemon does not do what it was asked.
 Problem problem_of(const base::Error& error);
+
+/// Has the daemon record in its audit log, once the exec runs, by which request it was started.
+void record_exec(App& app, const Request& request, const std::shared_ptr<Exec>& exec);
 
 /// Answers with `problem`.
 void refuse(Exchange& exchange, const Problem& problem);

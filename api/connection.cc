@@ -58,12 +58,16 @@ void Connection::read_request_head() {
   request.method = std::string(head.method_string());
   request.id = request_id_;
   request.client = address_;
+  request.place = place_;
   for (const auto& field : head) {
     std::string name(field.name_string());
     for (char& c : name) {
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     }
     request.headers.emplace(std::move(name), std::string(field.value()));
+  }
+  if (is_request_id(request.header("x-request-id"))) {
+    request.id = request_id_ = request.header("x-request-id");
   }
   origin_ = request.header("origin");
   // Who speaks before the answer has come does not speak WebSocket.
@@ -80,7 +84,11 @@ void Connection::read_request_head() {
   if (auto wrong = admit(server_.app(), request, route_)) return refuse_early(*wrong);
   keeps_alive_then_ = kept;
   request_ = std::move(request);
-  expect_body();
+  check_place(server_.app(), request_, *route_,
+              [self = shared_from_this()](const std::optional<Problem>& wrong) {
+                if (wrong) return self->refuse_early(*wrong);
+                self->expect_body();
+              });
 }
 
 void Connection::dispatch() {
@@ -135,8 +143,10 @@ void Connection::lose() {
   if (const auto action = std::exchange(on_gone_, nullptr)) action();
 }
 
-void serve_connection(Server& server, tcp::socket socket, std::string address) {
-  std::make_shared<Connection>(server, std::move(socket), std::move(address))->read_head();
+void serve_connection(Server& server, tcp::socket socket, std::string address,
+                      std::shared_ptr<Place> place) {
+  std::make_shared<Connection>(server, std::move(socket), std::move(address), std::move(place))
+      ->read_head();
 }
 
 }  // namespace api

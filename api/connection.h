@@ -22,11 +22,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Error = boost::system::error_code;
 
-  Connection(Server& server, boost::asio::ip::tcp::socket socket, std::string address)
-      : server_(server), stream_(std::move(socket)), address_(std::move(address)) {}
+  Connection(Server& server, boost::asio::ip::tcp::socket socket, std::string address,
+             std::shared_ptr<Place> place)
+      : server_(server),
+        stream_(std::move(socket)),
+        address_(std::move(address)),
+        place_(std::move(place)) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
-  ~Connection() { server_.forget(address_); }
+  ~Connection() { server_.forget(address_, *place_); }
 
   void read_head();
 
@@ -74,6 +78,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Server& server_;
   boost::beast::tcp_stream stream_;
   std::string address_;
+  std::shared_ptr<Place> place_;
   boost::beast::flat_buffer buffer_;
   /// Of the request's head; its body is read by one of the two others.
   std::optional<boost::beast::http::request_parser<boost::beast::http::empty_body>> head_;

@@ -115,4 +115,20 @@ base::Result<std::unique_ptr<FrameConnection>> DaemonClient::follow(
   return connection;
 }
 
+base::Result<std::unique_ptr<FrameConnection>> DaemonClient::take_connections(
+    OnConnection on_connection, std::function<void()> on_closed) {
+  auto socket = open();
+  if (!socket) return tl::unexpected<base::Error>(socket.error());
+  auto connection = std::make_unique<FrameConnection>(
+      io_, std::move(*socket),
+      [on_connection = std::move(on_connection)](wire::Frame frame) {
+        if (frame.type != wire::MessageType::api_connection || frame.fds.empty()) return;
+        auto told = wire::decode<wire::ApiConnection>(frame.payload);
+        if (told) on_connection(std::move(told->context), std::move(frame.fds.front()));
+      },
+      std::move(on_closed));
+  connection->send(wire::Control{to_text({{"verb", "api.connections"}})});
+  return connection;
+}
+
 }  // namespace api

@@ -39,6 +39,10 @@ class DaemonClient {
   base::Result<std::unique_ptr<FrameConnection>> follow(const std::string& verb,
                                                         nlohmann::json fields, OnEvent on_event,
                                                         std::function<void()> on_closed);
+  /// The same for connections of contexts' own programs, each with the context's name.
+  using OnConnection = std::function<void(std::string context, base::UniqueFd connection)>;
+  base::Result<std::unique_ptr<FrameConnection>> take_connections(OnConnection on_connection,
+                                                                  std::function<void()> on_closed);
   /// A new connection; blocks no longer than the daemon takes to accept. Borrows nothing.
   base::Result<base::UniqueFd> open() const;
 

@@ -17,7 +17,7 @@ json described(const json& context) {
   for (const char* key :
        {"name", "cwd", "childContext", "routeChild", "enforce", "isolation", "rootfs", "envNames",
         "user", "tier", "lacks", "integrity", "persistent", "limits", "ttlMs", "ttlRemainingMs",
-        "idleTimeoutMs", "idleRemainingMs"}) {
+        "idleTimeoutMs", "idleRemainingMs", "apiSocket"}) {
     if (const auto found = context.find(key); found != context.end()) told[key] = *found;
   }
   return told;
@@ -88,6 +88,7 @@ Checked<json> read_spec(const json& body) {
   read_env(fields, spec);
   read_limits(fields, spec);
   if (const auto persistent = fields.boolean("persistent")) spec["persistent"] = *persistent;
+  if (const auto door = fields.boolean("apiSocket")) spec["apiSocket"] = *door;
   read_lifespan(fields, body, spec);
   for (const char* name : {"share", "hide"}) {
     if (auto list = fields.texts(name)) spec[name] = std::move(*list);

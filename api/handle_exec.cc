@@ -124,6 +124,7 @@ void run(App& app, const std::shared_ptr<Exchange>& exchange, ExecOrder order) {
     return refuse(*exchange, problem_of(exec.error()));
   }
   app.idempotency.keep_exec(order.once_name, (*exec)->facts().id);
+  record_exec(app, exchange->request(), *exec);
   tell(app, exchange, std::move(*exec), std::move(order));
 }
 

@@ -1,11 +1,8 @@
-#include <signal.h>
-
 #include <boost/asio/steady_timer.hpp>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "api/app.h"
-#include "api/channels.h"
 #include "api/exec_stream.h"
 #include "api/fields.h"
 #include "api/handlers.h"
@@ -147,22 +144,6 @@ void post_stdin(App& app, const std::shared_ptr<Exchange>& exchange) {
   if (exec->input() != Exec::Input::open) return refuse(*exchange, problem("stdin-closed"));
   const bool closes = exchange->request().query_value("close") == "true";
   std::make_shared<InputWriter>(exchange, exec, closes)->start();
-}
-
-void post_signal(App& app, const std::shared_ptr<Exchange>& exchange) {
-  const auto exec = find_or_refuse(app, *exchange);
-  if (!exec) return;
-  auto body = read_body(exchange->request());
-  if (!body) return refuse(*exchange, body.error());
-  Fields fields(*body);
-  const json* wanted = fields.find("signal");
-  const auto number = wanted != nullptr ? signal_number(*wanted) : SIGTERM;
-  if (!number) fields.fail("signal", "expected a name such as SIGTERM, or 1 to 64");
-  const bool is_leader = fields.word("scope", {"leader", "group"}) == "leader";
-  if (auto wrong = fields.done()) return refuse(*exchange, *wrong);
-  const auto scope = is_leader ? wire::KillScope::process : wire::KillScope::group;
-  if (!exec->signal(*number, scope)) return refuse(*exchange, problem("exec-ended"));
-  exchange->reply({204, "", "", {}});
 }
 
 void post_resize(App& app, const std::shared_ptr<Exchange>& exchange) {

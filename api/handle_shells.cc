@@ -60,6 +60,47 @@ void order(App& app, const std::shared_ptr<Exchange>& exchange, const std::strin
 
 }  // namespace
 
+namespace {
+
+/// Answers with the shell `name` that the API's commands run in, if there is one.
+void answer_shell(App& app, const std::shared_ptr<Exchange>& exchange, const std::string& name,
+                  unsigned status) {
+  const auto& context = exchange->request().param("context");
+  app.daemon->ask_apart(
+      "shells", {{"context", context}},
+      [&app, exchange, name, status](const base::Result<json>& answer) {
+        if (!answer) return refuse(*exchange, problem_of(answer.error()));
+        for (const auto& shell : answer->value("shells", json::array())) {
+          if (shell.value("name", "") != name || !shell.value("isOwn", false)) continue;
+          const auto& context = exchange->request().param("context");
+          return exchange->reply(json_response(described(app, context, shell), status));
+        }
+        refuse(*exchange, problem("shell-not-found"));
+      });
+}
+
+}  // namespace
+
+void get_shell(App& app, const std::shared_ptr<Exchange>& exchange) {
+  answer_shell(app, exchange, exchange->request().param("shell"), 200);
+}
+
+void create_shell(App& app, const std::shared_ptr<Exchange>& exchange) {
+  auto body = read_body(exchange->request());
+  if (!body) return refuse(*exchange, body.error());
+  Fields fields(*body);
+  const std::string name = fields.text("name").value_or("default");
+  if (!is_shell_name(name)) fields.fail("name", "expected a name as contexts have");
+  if (auto wrong = fields.done()) return refuse(*exchange, *wrong);
+  const auto& context = exchange->request().param("context");
+  app.daemon->ask("shell.start", {{"context", context}, {"shell", name}},
+                  [&app, exchange, name](const base::Result<json>& answer) {
+                    if (!answer) return refuse(*exchange, problem_of(answer.error()));
+                    const bool is_new = answer->value("started", false);
+                    answer_shell(app, exchange, name, is_new ? 201 : 200);
+                  });
+}
+
 void list_shells(App& app, const std::shared_ptr<Exchange>& exchange) {
   const auto& context = exchange->request().param("context");
   app.daemon->ask_apart("shells", {{"context", context}},

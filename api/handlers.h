@@ -38,8 +38,14 @@ void put_route(App& app, const std::shared_ptr<Exchange>& exchange);
 
 // handle_shells.cc
 void list_shells(App& app, const std::shared_ptr<Exchange>& exchange);
+void get_shell(App& app, const std::shared_ptr<Exchange>& exchange);
+void create_shell(App& app, const std::shared_ptr<Exchange>& exchange);
 void interrupt_shell(App& app, const std::shared_ptr<Exchange>& exchange);
 void reset_shell(App& app, const std::shared_ptr<Exchange>& exchange);
+
+// handle_context_ports.cc: what programs of a context listen on
+void list_context_ports(App& app, const std::shared_ptr<Exchange>& exchange);
+void wait_for_port(App& app, const std::shared_ptr<Exchange>& exchange);
 
 // handle_exec.cc: running programs
 void post_exec(App& app, const std::shared_ptr<Exchange>& exchange);
@@ -50,9 +56,10 @@ void get_exec(App& app, const std::shared_ptr<Exchange>& exchange);
 void delete_exec(App& app, const std::shared_ptr<Exchange>& exchange);
 void get_output(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_stdin(App& app, const std::shared_ptr<Exchange>& exchange);
-void post_signal(App& app, const std::shared_ptr<Exchange>& exchange);
 void post_resize(App& app, const std::shared_ptr<Exchange>& exchange);
 
+// handle_signal.cc
+void post_signal(App& app, const std::shared_ptr<Exchange>& exchange);
 // handle_files.cc: files, by a program in the context
 void get_file(App& app, const std::shared_ptr<Exchange>& exchange);
 void put_file(App& app, const std::shared_ptr<Exchange>& exchange);

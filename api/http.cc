@@ -1,5 +1,7 @@
 #include "api/http.h"
 
+#include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -70,6 +72,26 @@ bool read_target(std::string_view target, Request& request) {
   if (!path) return false;
   request.path = std::move(*path);
   return read_query(target.substr(std::min(question + 1, target.size())), request);
+}
+
+bool is_request_id(std::string_view text) {
+  constexpr std::string_view kSigns = "._:-";
+  return !text.empty() && text.size() <= 128 && std::ranges::all_of(text, [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kSigns.find(c) != kSigns.npos;
+  });
+}
+
+// "00-", 32 digits, "-", 16 digits, "-", 2 digits; ids of zeros only are none.
+bool is_traceparent(std::string_view text) {
+  constexpr std::string_view kForm = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  if (text.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_digit = kDigits.find(text[i]) != kDigits.npos;
+    if (kForm[i] == 'x' ? !is_digit : text[i] != kForm[i]) return false;
+  }
+  return text.substr(3, 32).find_first_not_of('0') != text.npos &&
+         text.substr(36, 16).find_first_not_of('0') != text.npos;
 }
 
 std::string to_text(const nlohmann::json& value) {

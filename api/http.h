@@ -15,6 +15,7 @@
 // Requests and responses as the handlers know them: values, without the library that speaks HTTP.
 namespace api {
 
+class Place;
 struct Token;
 struct Problem;
 
@@ -32,6 +33,8 @@ struct Request {
   std::map<std::string, std::string> params;
   /// The address it came from, without the port.
   std::string client;
+  /// Where it comes from; null in tests only.
+  std::shared_ptr<Place> place;
   /// Who asks; null for routes without authentication.
   std::shared_ptr<const Token> token;
   std::string id;
@@ -58,6 +61,12 @@ struct Response {
 bool read_target(std::string_view target, Request& request);
 constexpr std::size_t kMaxQueryFields = 32;
 constexpr std::size_t kMaxQueryWords = 1024;
+
+/// Whether a client may choose this as its request's id: 1 to 128 of A-Z a-z 0-9 . _ : -
+bool is_request_id(std::string_view text);
+
+/// Whether this is a traceparent header of version 00 (W3C Trace Context).
+bool is_traceparent(std::string_view text);
 
 /// JSON as text; bytes that are not UTF-8 are replaced.
 std::string to_text(const nlohmann::json& value);

@@ -66,6 +66,7 @@ void apply_settings(api::App& app, const nlohmann::json& settings) {
   app.rules = {settings.value("hosts", std::vector<std::string>{}),
                settings.value("origins", std::vector<std::string>{})};
   app.requests.set(settings.value("requestsPerSecond", api::App::kUsualRate));
+  app.is_audited = settings.value("isAudited", false);
 }
 
 int serve() {
@@ -96,6 +97,7 @@ int serve() {
                     }});
   app.terminals = std::make_unique<api::Terminals>(io, *app.execs);
   std::unique_ptr<api::Server> server;
+  std::unique_ptr<api::FrameConnection> doors;
   // Nothing is served before it is known who may ask, and what an earlier process has left.
   const auto open_doors = [&] {
     auto opened = api::Server::listen(app, std::move(listener), {});
@@ -104,6 +106,16 @@ int serve() {
       return io.stop();
     }
     server = std::move(*opened);
+    auto taken = app.daemon->take_connections(
+        [&server](const std::string& context, base::UniqueFd connection) {
+          server->take(context, std::move(connection));
+        },
+        stop);
+    if (!taken) {
+      spdlog::error("{}", taken.error().message());
+      return io.stop();
+    }
+    doors = std::move(*taken);
   };
   bool has_settings = false;
   auto settings = app.daemon->follow(

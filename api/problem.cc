@@ -9,6 +9,7 @@ const std::vector<ProblemKind> kProblemKinds = {
     {"invalid-request", 400, "The request is not valid"},
     {"unauthorized", 401, "A valid bearer token is needed"},
     {"forbidden-scope", 403, "The token does not allow this"},
+    {"forbidden-place", 403, "The token may not be used from here"},
     {"forbidden-host", 403, "This host name or origin is not allowed"},
     {"not-found", 404, "There is nothing at this address"},
     {"context-not-found", 404, "There is no such context"},

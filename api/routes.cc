@@ -1,8 +1,11 @@
 #include "api/routes.h"
 
+#include <algorithm>
+
 #include "api/app.h"
 #include "api/channels.h"
 #include "api/handlers.h"
+#include "api/place.h"
 
 namespace api {
 
@@ -29,9 +32,14 @@ const std::vector<Route>& routes() {
       {"GET", "/api/v1/contexts/{context}/route", "getRoute", read, get_route},
       {"PUT", "/api/v1/contexts/{context}/route", "setRoute", admin, put_route},
       {"GET", "/api/v1/contexts/{context}/shells", "listShells", read, list_shells},
+      {"POST", "/api/v1/contexts/{context}/shells", "startShell", exec, create_shell},
+      {"GET", "/api/v1/contexts/{context}/shells/{shell}", "getShell", read, get_shell},
+      {"DELETE", "/api/v1/contexts/{context}/shells/{shell}", "endShell", exec, reset_shell},
       {"POST", "/api/v1/contexts/{context}/shells/{shell}:interrupt", "interruptShell", exec,
        interrupt_shell},
       {"POST", "/api/v1/contexts/{context}/shells/{shell}:reset", "resetShell", exec, reset_shell},
+      {"GET", "/api/v1/contexts/{context}/ports", "listContextPorts", read, list_context_ports},
+      {"GET", "/api/v1/contexts/{context}/ports/{port}:wait", "waitForPort", read, wait_for_port},
       {"POST", "/api/v1/contexts/{context}/exec", "exec", exec, post_exec},
       {"GET", "/api/v1/contexts/{context}/execs", "listExecs", read, list_execs},
       {"POST", "/api/v1/contexts/{context}/route:explain", "explainRoute", read, explain_route},
@@ -120,13 +128,24 @@ std::string context_of(const App& app, const Request& request) {
   return exec ? exec->facts().context : std::string();
 }
 
+/// What comes by a context's own door without a token may run programs there, and nothing else.
+bool is_for_contexts_themselves(const Route& route, const std::string& context) {
+  constexpr std::string_view kSettings[] = {"replaceEnv", "changeEnv", "setCwd"};
+  constexpr std::string_view kAboutAll[] = {"openapi", "info", "listContexts"};
+  const std::string_view operation = route.operation;
+  if (context.empty()) return std::ranges::find(kAboutAll, operation) != std::end(kAboutAll);
+  return std::ranges::find(kSettings, operation) == std::end(kSettings);
+}
+
 std::optional<Problem> admit_token(App& app, Request& request, const Route* route) {
   const auto now = std::chrono::steady_clock::now();
   std::string secret(bearer_of(request.header("authorization")));
   if (secret.empty() && request.is_upgrade) {
     secret = read_subprotocols(request.header("sec-websocket-protocol")).secret;
   }
-  request.token = app.tokens.find(secret);
+  const bool is_by_door = secret.empty() && request.place && !request.place->door().empty();
+  request.token = secret.empty() && request.place ? request.place->own_token() : nullptr;
+  if (!request.token) request.token = app.tokens.find(secret);
   if (!request.token) {
     ++app.counters.refused_tokens;
     if (!app.wrong_tokens.take(request.client, now)) return problem("too-many-requests");
@@ -141,6 +160,9 @@ std::optional<Problem> admit_token(App& app, Request& request, const Route* rout
   const std::string context = context_of(app, request);
   if (!request.token->reaches(context)) {
     return problem("forbidden-scope", "the token is not for this context");
+  }
+  if (is_by_door && !is_for_contexts_themselves(*route, context)) {
+    return problem("forbidden-scope", "this needs a token");
   }
   const bool concerns_all =
       context.empty() && request.param("exec").empty() && request.param("terminal").empty();

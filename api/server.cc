@@ -63,23 +63,46 @@ void Server::take(tcp::socket socket) {
   const auto peer = socket.remote_endpoint(error);
   if (error) return;
   const std::string address = text_of(peer.address());
-  auto& count = connections_[address];
-  if (app_.counters.connections >= limits_.connections ||
-      count >= limits_.connections_per_address) {
-    if (count == 0) connections_.erase(address);
-    socket.non_blocking(true, error);
-    socket.write_some(boost::asio::buffer(kTooMany), error);
+  const bool is_welcome = tcp_connections_ < limits_.connections &&
+                          connections_[address] < limits_.connections_per_address;
+  socket.set_option(tcp::no_delay(true), error);
+  auto place = Place::of_tcp(socket.native_handle());
+  serve(std::move(socket), address, std::move(place), is_welcome);
+}
+
+// Nothing asks this socket for an address, so Asio need not know that it is none of TCP.
+void Server::take(const std::string& context, base::UniqueFd connection) {
+  tcp::socket socket(app_.io);
+  error_code error;
+  socket.assign(tcp::v4(), connection.borrow(), error);
+  if (error) return;
+  (void)connection.release();
+  const std::string client = context.empty() ? "control.sock" : "context " + context;
+  const bool is_welcome = connections_[client] < limits_.connections_per_context;
+  serve(std::move(socket), client, context.empty() ? Place::of_daemon() : Place::of_door(context),
+        is_welcome);
+}
+
+void Server::serve(tcp::socket socket, const std::string& client, std::shared_ptr<Place> place,
+                   bool is_welcome) {
+  auto& count = connections_[client];
+  if (!is_welcome) {
+    if (count == 0) connections_.erase(client);
+    error_code ignored;
+    socket.non_blocking(true, ignored);
+    socket.write_some(boost::asio::buffer(kTooMany), ignored);
     return;
   }
   ++count;
   ++app_.counters.connections;
-  socket.set_option(tcp::no_delay(true), error);
-  serve_connection(*this, std::move(socket), address);
+  if (place->is_tcp()) ++tcp_connections_;
+  serve_connection(*this, std::move(socket), client, std::move(place));
 }
 
-void Server::forget(const std::string& address) {
+void Server::forget(const std::string& client, const Place& place) {
   --app_.counters.connections;
-  const auto found = connections_.find(address);
+  if (place.is_tcp()) --tcp_connections_;
+  const auto found = connections_.find(client);
   if (found != connections_.end() && --found->second == 0) connections_.erase(found);
 }
 

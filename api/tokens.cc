@@ -12,6 +12,13 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMostTokens = 1000;
+constexpr std::string_view kOwnName = "context:";
+constexpr const char* kDaemonName = "control.sock";
+constexpr const char* kOutside = "outside";
+
+bool matches(const std::string& pattern, const std::string& context) {
+  return ::fnmatch(pattern.c_str(), context.c_str(), 0) == 0;
+}
 
 std::optional<base::Sha256> parse_hash(const std::string& text) {
   base::Sha256 hash{};
@@ -38,11 +45,38 @@ std::optional<std::string> text_of(const json& entry, const char* key) {
   return found->get<std::string>();
 }
 
+base::Result<std::vector<std::string>> names_in(const json& entry, const std::string& key,
+                                                const json& otherwise, const std::string& place) {
+  const auto list = entry.value(key, otherwise);
+  if (!list.is_array()) return base::failure(place, 0, "expected '" + key + "', a list");
+  std::vector<std::string> names;
+  for (const auto& name : list) {
+    if (!name.is_string()) return base::failure(place, 0, "expected names in '" + key + "'");
+    names.push_back(name.get<std::string>());
+  }
+  return names;
+}
+
+base::Result<void> bind_to_places(Token& token, const json& entry, const std::string& place) {
+  auto from = names_in(entry, "from", json::array(), place);
+  if (!from) return tl::unexpected<base::Error>(from.error());
+  const auto local = entry.value("local", json(false));
+  const bool is_listed = !from->empty();
+  if (entry.contains("from") && !is_listed) return base::failure(place, 0, "'from' names no place");
+  if (!local.is_boolean() || (entry.contains("local") && !is_listed)) {
+    return base::failure(place, 0, "expected 'local', true or false, and only beside 'from'");
+  }
+  token.from = std::move(*from);
+  token.is_local = local.get<bool>();
+  return {};
+}
+
 base::Result<Token> parse_token(const json& entry, const std::string& place) {
   if (!entry.is_object()) return base::failure(place, 0, "expected an object");
   for (const auto& [key, value] : entry.items()) {
-    if (key != "name" && key != "sha256" && key != "scope" && key != "contexts") {
-      return base::failure(place, 0, "expected name, sha256, scope and contexts only");
+    constexpr std::string_view kKnown[] = {"name", "sha256", "scope", "contexts", "from", "local"};
+    if (std::ranges::find(kKnown, key) == std::end(kKnown)) {
+      return base::failure(place, 0, "expected name, sha256, scope, contexts, from and local only");
     }
   }
   const auto name = text_of(entry, "name");
@@ -55,12 +89,14 @@ base::Result<Token> parse_token(const json& entry, const std::string& place) {
   if (!bytes) return base::failure(place, 0, "expected 'sha256', 64 digits of 0-9 a-f");
   const auto wanted = scope ? parse_scope(*scope) : std::nullopt;
   if (!wanted) return base::failure(place, 0, "expected 'scope': read, exec or admin");
-  Token token{*name, *bytes, *wanted, {}};
-  const auto contexts = entry.value("contexts", json::array({"*"}));
-  if (!contexts.is_array()) return base::failure(place, 0, "expected 'contexts', a list");
-  for (const auto& pattern : contexts) {
-    if (!pattern.is_string()) return base::failure(place, 0, "expected names in 'contexts'");
-    token.contexts.push_back(pattern.get<std::string>());
+  if (name->starts_with(kOwnName) || *name == kDaemonName) {
+    return base::failure(place, 0, "'name' begins as those that airlock gives");
+  }
+  auto contexts = names_in(entry, "contexts", json::array({"*"}), place);
+  if (!contexts) return tl::unexpected<base::Error>(contexts.error());
+  Token token{.name = *name, .hash = *bytes, .scope = *wanted, .contexts = std::move(*contexts)};
+  if (auto bound = bind_to_places(token, entry, place); !bound) {
+    return tl::unexpected<base::Error>(bound.error());
   }
   return token;
 }
@@ -69,9 +105,29 @@ base::Result<Token> parse_token(const json& entry, const std::string& place) {
 
 bool Token::reaches(const std::string& context) const {
   if (context.empty()) return true;
-  return std::any_of(contexts.begin(), contexts.end(), [&context](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), context.c_str(), 0) == 0;
+  return std::any_of(contexts.begin(), contexts.end(),
+                     [&context](const std::string& pattern) { return matches(pattern, context); });
+}
+
+// A context may be called "outside"; only patterns that say more name it.
+bool Token::may_come_from(const std::string& context) const {
+  return std::any_of(from.begin(), from.end(), [&context](const std::string& pattern) {
+    return pattern != kOutside && matches(pattern, context);
   });
+}
+
+bool Token::may_come_from_outside() const {
+  return std::find(from.begin(), from.end(), kOutside) != from.end();
+}
+
+std::shared_ptr<const Token> token_of_daemon() {
+  return std::make_shared<const Token>(
+      Token{.name = kDaemonName, .scope = Scope::admin, .contexts = {"*"}});
+}
+
+std::shared_ptr<const Token> token_of_context(const std::string& context) {
+  return std::make_shared<const Token>(
+      Token{.name = std::string(kOwnName) + context, .scope = Scope::exec, .contexts = {context}});
 }
 
 bool Token::reaches_all() const {

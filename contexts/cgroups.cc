@@ -187,6 +187,13 @@ Cgroups& Cgroups::operator=(Cgroups&& other) noexcept {
   return *this;
 }
 
+namespace {
+
+/// Beside the limits' names: a cgroup that limits nothing.
+constexpr const char* kMark = "sockets";
+
+}  // namespace
+
 Cgroups Cgroups::create(const std::string& name, const Limits& limits) {
   Cgroups made;
   made.name_ = random_name(name);
@@ -200,12 +207,27 @@ Cgroups Cgroups::create(const std::string& name, const Limits& limits) {
   return made;
 }
 
+void Cgroups::mark_sockets() {
+  const auto is_v2 = [](const auto& group) { return group.second.is_v2; };
+  if (std::ranges::any_of(groups_, is_v2)) return;
+  if (auto made = make(kMark); !made) reasons_[kMark] = made.error().message();
+}
+
+std::uint64_t Cgroups::id() const {
+  for (const auto& [parent, group] : groups_) {
+    struct stat info {};
+    if (group.is_v2 && ::stat(group.folder.c_str(), &info) == 0) return info.st_ino;
+  }
+  return 0;
+}
+
 Result<void> Cgroups::make(const std::string& limit) {
-  const auto place = find_place(limit);
+  const bool is_mark = limit == kMark;
+  const auto place = find_place(is_mark ? "" : limit);
   if (!place) return base::failure("no cgroups with the controller " + limit, 0);
   Result<void> done;
   for (const auto& parent : place->folders) {
-    if (place->is_v2) done = delegate(parent, limit);
+    if (place->is_v2 && !is_mark) done = delegate(parent, limit);
     if (!done) continue;
     const std::string folder = parent + "/" + name_;
     if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
@@ -213,7 +235,7 @@ Result<void> Cgroups::make(const std::string& limit) {
       continue;
     }
     groups_[parent] = {folder, place->is_v2};
-    done = set_limit(folder, place->is_v2, limit, limits_);
+    if (!is_mark) done = set_limit(folder, place->is_v2, limit, limits_);
     if (!done) continue;
     kept_[limit] = parent;
     return {};
@@ -267,7 +289,9 @@ void Cgroups::remove() {
 }
 
 void remove_stale_cgroups() {
-  for (const char* controller : kControllers) {
+  std::vector<std::string> controllers(std::begin(kControllers), std::end(kControllers));
+  controllers.emplace_back();  // version 2 without any
+  for (const auto& controller : controllers) {
     const auto place = find_place(controller);
     if (!place) continue;
     for (const auto& folder : place->folders) {

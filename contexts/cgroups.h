@@ -42,6 +42,11 @@ class Cgroups {
   /// Makes what `limits` asks for as far as cgroups can be had. The name of each is
   /// airlock-RANDOM-`name`.
   static Cgroups create(const std::string& name, const Limits& limits);
+  /// Makes one of version 2 where there is none of it yet, so that id() tells the sockets of this
+  /// context from others'. Without a writable cgroup nothing happens.
+  void mark_sockets();
+  /// Of version 2, as sock_diag(7) tells it; 0 without one.
+  std::uint64_t id() const;
 
   /// "cgroup v1" or "cgroup v2" if the limit of that name is kept by one, else empty.
   std::string keeps(const std::string& limit) const;

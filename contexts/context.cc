@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -75,6 +74,7 @@ Result<void> Context::set_up(const Host& host) {
   tier_ = spec_.isolation == Isolation::none ? Tier::none : host.tier;
   if (auto chosen = choose_user(); !chosen) return chosen;
   if (auto settled = settle_limits(); !settled) return settled;
+  if (host.marks_sockets && tier_ != Tier::none) mark_sockets();
   airlock_folder_ = is_isolated(tier_) ? host.runtime.root() : host.runtime.view(name());
   const bool with_router = !spec_.child_context.empty();
   if (auto made = host.runtime.make_view(name(), host.programs, with_router); !made) return made;
@@ -103,56 +103,6 @@ Result<void> Context::set_up(const Host& host) {
   own_home_ = host.runtime.home(name());
   const auto user = own_ids().value_or(UserIds{owner.st_uid, owner.st_gid});
   return host.runtime.make_home(name(), user.uid, user.gid);
-}
-
-/// Where no cgroup keeps it: by whatever else there is in this tier, or not at all.
-Result<void> Context::keep_without_cgroup(const std::string& limit, std::uint64_t value) {
-  const auto cap = [&](std::uint32_t resource, const char* by) -> Result<void> {
-    rlimit_caps_.push_back({resource, value, value});
-    kept_limits_.push_back({limit, value, by});
-    return {};
-  };
-  if (limit == "pids" && is_isolated(tier_)) {
-    pid_max_ = pid_max_for(value);
-    kept_limits_.push_back({limit, value, "pid_max of its PID namespace, 300 above the limit"});
-    return {};
-  }
-  if (limit == "pids" && lease_) return cap(RLIMIT_NPROC, "RLIMIT_NPROC of its own user id");
-  if (limit == "memory") return cap(RLIMIT_DATA, "RLIMIT_DATA, for each process");
-  const std::string reason = cgroups_.why_not(limit);
-  return base::failure("limit '" + limit + "' cannot be kept here", ENOTSUP,
-                       "it needs a writable cgroup" + (reason.empty() ? "" : ": " + reason));
-}
-
-Result<void> Context::settle_limits() {
-  const Limits& limits = spec_.limits;
-  if (limits == Limits{}) return {};
-  cgroups_ = Cgroups::create(name(), limits);
-  const std::pair<const char*, std::uint64_t> shared[] = {
-      {"pids", limits.pids}, {"memory", limits.memory}, {"cpu", limits.cpu_hundredths}};
-  for (const auto& [limit, value] : shared) {
-    if (value == 0) continue;
-    if (const auto by = cgroups_.keeps(limit); !by.empty()) {
-      kept_limits_.push_back({limit, value, by});
-    } else if (auto kept = keep_without_cgroup(limit, value); !kept) {
-      return kept;
-    }
-  }
-  if (limits.open_files != 0) {
-    rlimit_caps_.push_back({RLIMIT_NOFILE, limits.open_files, limits.open_files});
-    kept_limits_.push_back({"open_files", limits.open_files, "RLIMIT_NOFILE, for each process"});
-  }
-  if (limits.tmpfs != 0) {
-    if (!is_isolated(tier_)) {
-      return base::failure("limit 'tmpfs' cannot be kept here", ENOTSUP,
-                           "contexts have a tmpfs of their own in the tiers namespaces and userns");
-    }
-    kept_limits_.push_back({"tmpfs", limits.tmpfs, "size of each tmpfs"});
-  }
-  if (limits.exec_time_ms != 0) {
-    kept_limits_.push_back({"exec_time", limits.exec_time_ms, "its spawner's clock"});
-  }
-  return {};
 }
 
 bool Context::wants_farm() const {

@@ -28,6 +28,8 @@ struct Host {
   Tier tier = Tier::none;
   /// Inits tell of each job's end (JobEnded).
   bool reports_jobs = false;
+  /// Where it can be, the sockets that a context makes are known as its own (Context::has_made).
+  bool marks_sockets = false;
 };
 
 /// What an init did when it was asked to stop.
@@ -90,6 +92,10 @@ class Context {
   /// What its programs change in the root file system is not the platform's.
   bool has_own_rootfs() const { return has_overlay(); }
 
+  /// True if a socket with these marks was provably made by a program of this context: in its
+  /// cgroup of version 2, or by a user id that nobody else has.
+  bool has_made(std::uint64_t cgroup, unsigned uid) const;
+
   /// Its limits, each with what keeps it.
   const std::vector<KeptLimit>& kept_limits() const { return kept_limits_; }
   /// How often one that a cgroup keeps was hit; 0 for the others, which nobody counts.
@@ -122,6 +128,7 @@ class Context {
   base::Result<void> start_init(const Host& host);
   base::Result<void> set_up(const Host& host);
   base::Result<void> settle_limits();
+  void mark_sockets();
   base::Result<void> keep_without_cgroup(const std::string& limit, std::uint64_t value);
   base::Result<wire::Frame> await_frame(wire::MessageType type);
   base::Result<void> await_ready();

@@ -73,6 +73,9 @@ struct ContextSpec {
   Terminals terminals = Terminals::automatic;
   /// Command texts run in its shell `default` unless somebody says otherwise.
   bool persistent = true;
+  /// Its programs reach the HTTP API by a socket of its own. Nothing: unless it has a
+  /// `child_context`, as an exec asked for there is not routed.
+  std::optional<bool> api_socket;
   /// Runs with all of the daemon's capabilities and the platform's view (agents' own context).
   bool is_platform = false;
   /// The control plane's, named "control", which no other context may be.

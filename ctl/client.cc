@@ -30,22 +30,51 @@ base::Result<wire::Frame> Client::next_frame() {
   return std::move(**frame);
 }
 
-base::Result<json> Client::ask(const std::string& verb, json fields) {
+namespace {
+
+base::Result<json> read_answer(const wire::Frame& frame) {
+  auto reply = wire::decode<wire::ControlReply>(frame.payload);
+  if (!reply) return tl::unexpected<base::Error>(reply.error());
+  json answer = json::parse(reply->json, nullptr, false);
+  if (!answer.is_object()) return base::failure("read the daemon's answer", EBADMSG);
+  return answer;
+}
+
+}  // namespace
+
+base::Result<wire::Frame> Client::exchange(const std::string& verb, json fields) {
   fields["verb"] = verb;
   auto sent = wire::send_message(
       socket_.borrow(), wire::Control{fields.dump(-1, ' ', false, json::error_handler_t::replace)});
   // A daemon that refuses a client says why and closes: that may be there although sending failed.
   auto frame = next_frame();
   if (!sent && !frame && frame.error().code != 0) return tl::unexpected<base::Error>(sent.error());
+  return frame;
+}
+
+base::Result<json> Client::ask(const std::string& verb, json fields) {
+  const auto frame = exchange(verb, std::move(fields));
   if (!frame) return tl::unexpected<base::Error>(frame.error());
-  auto reply = wire::decode<wire::ControlReply>(frame->payload);
-  if (!reply) return tl::unexpected<base::Error>(reply.error());
-  json answer = json::parse(reply->json, nullptr, false);
-  if (!answer.is_object()) return base::failure("read the daemon's answer", EBADMSG);
-  if (answer.contains("error")) {
-    return base::failure(answer["error"].value("message", "the daemon refused"), 0);
+  auto answer = read_answer(*frame);
+  if (answer && answer->contains("error")) {
+    return base::failure((*answer)["error"].value("message", "the daemon refused"), 0);
   }
   return answer;
+}
+
+base::Result<base::UniqueFd> Client::api_connection() {
+  auto frame = exchange("api.connect", json::object());
+  if (!frame) return tl::unexpected<base::Error>(frame.error());
+  const auto answer = read_answer(*frame);
+  if (!answer) return tl::unexpected<base::Error>(answer.error());
+  if (const auto error = answer->find("error"); error != answer->end()) {
+    // Its code only where that says something: message() would repeat it.
+    const int code = error->value("errno", 0);
+    return base::failure(error->value("message", "the daemon refused"),
+                         code == EAGAIN ? EAGAIN : 0);
+  }
+  if (frame->fds.empty()) return base::failure("connect to the API", EBADMSG);
+  return std::move(frame->fds.front());
 }
 
 base::Result<json> Client::next_event() {

@@ -26,11 +26,15 @@ class Client {
   /// Waits for the next event of `routes` with follow.
   base::Result<nlohmann::json> next_event();
 
+  /// A connection to the HTTP API. EAGAIN: the API is just being started.
+  base::Result<base::UniqueFd> api_connection();
+
   /// The socket, for an exec request. Borrowed.
   int socket() const { return socket_.borrow(); }
 
  private:
   base::Result<wire::Frame> next_frame();
+  base::Result<wire::Frame> exchange(const std::string& verb, nlohmann::json fields);
 
   base::UniqueFd socket_;
   wire::Receiver receiver_;

@@ -102,6 +102,24 @@ int down(const Common& common) {
   return 0;
 }
 
+namespace {
+
+/// Puts the lifespans that were given into `target`; complains and is false if one is none.
+bool add_lifespans(const ContextOptions& options, json& target) {
+  const auto add = [&target](const char* option, const std::string& text, const char* field) {
+    if (text.empty()) return true;
+    const auto milliseconds = parse_duration(text);
+    target[field] = text == "none" ? json(nullptr) : json(milliseconds);
+    if (text == "none" || milliseconds != 0) return true;
+    complain(std::string(option) + " " + text + ": expected e.g. 90s, 30m, 2h, or none", 0);
+    return false;
+  };
+  return add("--ttl", options.ttl, "ttlMs") &&
+         add("--idle-timeout", options.idle_timeout, "idleTimeoutMs");
+}
+
+}  // namespace
+
 int ctx_create(const Common& common, const ContextOptions& options) {
   auto env = env_object(options);
   if (!env) return kUsage;
@@ -111,6 +129,8 @@ int ctx_create(const Common& common, const ContextOptions& options) {
                {"enforce", options.enforce},     {"rootfs", options.rootfs}};
   if (!options.cwd.empty()) spec["cwd"] = options.cwd;
   if (options.not_persistent) spec["persistent"] = false;
+  if (options.api_socket) spec["apiSocket"] = *options.api_socket;
+  if (!add_lifespans(options, spec)) return kUsage;
   auto limits = limits_object(options.limits);
   if (!limits) return complain(limits.error(), kUsage);
   spec["limits"] = std::move(*limits);
@@ -151,6 +171,7 @@ int ctx_set(const Common& common, const ContextOptions& options) {
   if (!env->empty()) changes["env"] = *env;
   if (!options.cwd.empty()) changes["cwd"] = options.cwd;
   if (!options.child_context.empty()) changes["childContext"] = options.child_context;
+  if (!add_lifespans(options, changes)) return kUsage;
   auto answer = ask(common, "ctx.set", {{"context", options.name}, {"changes", changes}});
   if (!answer) return 1;
   if (common.json) print_json((*answer)["context"]);
@@ -184,40 +205,6 @@ int ps(const Common& common, const std::string& context) {
   if (common.json) return print_json(all), 0;
   print_table(rows);
   return 0;
-}
-
-namespace {
-
-int signal_number(const std::string& text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  const std::string name = text.starts_with("SIG") ? text.substr(3) : text;
-  for (number = 1; number < NSIG; ++number) {
-    const char* abbreviation = ::sigabbrev_np(number);
-    if (abbreviation != nullptr && name == abbreviation) return number;
-  }
-  return 0;
-}
-
-}  // namespace
-
-int kill_job(const Common& common, const JobOptions& options) {
-  const int signal = signal_number(options.signal);
-  if (signal == 0)
-    return complain("signal '" + options.signal + "': expected a name or number", kUsage);
-  std::uint64_t job = 0;
-  if (options.job != "all") {
-    const char* end = options.job.data() + options.job.size();
-    const auto parsed = std::from_chars(options.job.data(), end, job);
-    if (parsed.ec != std::errc() || parsed.ptr != end || job == 0) {
-      return complain("job '" + options.job + "': expected a number of 'airlock ps', or 'all'",
-                      kUsage);
-    }
-  }
-  return ask(common, "signal", {{"context", options.context}, {"job", job}, {"signal", signal}})
-             ? 0
-             : 1;
 }
 
 namespace {

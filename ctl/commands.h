@@ -46,6 +46,8 @@ struct ExecOptions {
   bool no_checkpoint = false;
   /// queue (also if empty) or fail.
   std::string on_busy;
+  /// After this time it goes on without us; empty: never.
+  std::string yield_after;
 };
 
 struct DaemonOptions {
@@ -71,6 +73,10 @@ struct ContextOptions {
   std::vector<std::string> share;
   std::vector<std::string> hide;
   bool not_persistent = false;
+  /// Durations; "none" is for ever, empty says nothing.
+  std::string ttl;
+  std::string idle_timeout;
+  std::optional<bool> api_socket;
 };
 
 struct LogOptions {
@@ -80,9 +86,23 @@ struct LogOptions {
 };
 
 struct JobOptions {
+  /// Or the id of an exec.
   std::string context;
+  /// Number or "all"; empty: the whole context.
   std::string job;
   std::string signal = "TERM";
+  /// leader, group, exec or context; empty: as what is named has it.
+  std::string scope;
+  /// Time until SIGKILL for those that are left; empty: none.
+  std::string kill_after;
+};
+
+struct ApiOptions {
+  std::string method;
+  std::string path;
+  /// "@-" is standard input, "@FILE" a file.
+  std::string body;
+  std::vector<std::string> headers;
 };
 
 /// Each side is a path here, "CONTEXT:PATH", or "-".
@@ -132,6 +152,18 @@ int ctx_remove(const Common& common, const std::string& name);
 int ps(const Common& common, const std::string& context);
 int kill_job(const Common& common, const JobOptions& options);
 int routes(const Common& common, bool follow);
+/// What happens, as the audit log has it, or routing decisions where there is none: JSON lines.
+int events(const Common& common);
+/// Waits for programs of the API's, or until nothing runs in contexts; ends as the last one did.
+int wait_for(const Common& common, const std::vector<std::string>& words);
+/// Output of a program of the API's, from its beginning.
+int exec_logs(const Common& common, const std::string& exec, bool follow);
+/// The same, and what is typed is its input.
+int attach(const Common& common, const std::string& exec);
+/// One request to the HTTP API; prints the answer's body.
+int api(const Common& common, const ApiOptions& options);
+/// `exec` by the API: what runs longer than ExecOptions::yield_after goes on.
+int exec_yielding(const Common& common, const ExecOptions& options, const std::string& shell);
 int route_explain(const Common& common, const std::string& context,
                   const std::vector<std::string>& command);
 /// What this machine can isolate with, or with an agent's command line what happens to that agent.

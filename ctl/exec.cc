@@ -141,6 +141,7 @@ int exec(const Common& common, const ExecOptions& options) {
   if (!client) return no_daemon(common, client.error());
   const auto shell = shell_for(*client, options);
   if (!shell) return kRefused;
+  if (!options.yield_after.empty()) return exec_yielding(common, options, *shell);
   if (options.terminal && !shell->empty()) {
     return complain("-t and -c: a persistent shell has no terminal; --no-shell gives the text one",
                     kUsage);

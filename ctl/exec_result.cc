@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/wait_status.h"
+#include "ctl/base64.h"
 #include "ctl/print.h"
 #include "ctl/shell.h"
 
@@ -13,22 +14,6 @@ namespace ctl {
 using nlohmann::json;
 
 namespace {
-
-std::string to_base64(std::string_view bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t at = 0; at < bytes.size(); at += 3) {
-    const auto byte = [&](std::size_t i) {
-      return at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0u;
-    };
-    const unsigned group = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (unsigned i = 0; i < 4; ++i) {
-      const bool is_padding = at + i > bytes.size();
-      text += is_padding ? '=' : kDigits[group >> (18 - 6 * i) & 63];
-    }
-  }
-  return text;
-}
 
 /// As text if it is UTF-8, else as base64.
 void add_output(json& result, const std::string& name, const std::string& bytes) {

@@ -27,6 +27,7 @@ struct CommandLine {
   JobOptions job;
   CopyOptions copy;
   LogOptions log;
+  ApiOptions api;
   std::string name;
   std::string head;
   std::string caller = "platform";
@@ -103,6 +104,8 @@ void add_run(CLI::App& app, CommandLine& line) {
   exec->add_option("-w,--cwd", line.exec.cwd, "working directory in the context");
   exec->add_option("--timeout", line.exec.timeout, "e.g. 500ms, 5s, 2m; then exit code 124");
   exec->add_option("--grace", line.exec.grace, "after that, from SIGTERM to SIGKILL (default: 2s)");
+  exec->add_option("--yield", line.exec.yield_after,
+                   "after this time print what there is and the exec's id; it goes on");
   exec->add_flag("-i,--interactive", line.exec.interactive, "pass standard input");
   exec->add_flag("-t,--tty", line.exec.terminal,
                  "a terminal of its own as standard input, output and error");
@@ -230,6 +233,12 @@ void add_daemon(CLI::App& app, CommandLine& line) {
   check->add_option("FILE", line.name)->required();
 }
 
+void add_lifespans(CLI::App& parser, CommandLine& line) {
+  parser.add_option("--ttl", line.context.ttl, "it ends after this time, e.g. 2h; none: never");
+  parser.add_option("--idle-timeout", line.context.idle_timeout,
+                    "it ends when nothing has run in it for this time; none: never");
+}
+
 void add_contexts(CLI::App& app, CommandLine& line) {
   auto* ctx = app.add_subcommand("ctx", "Execution contexts")->require_subcommand(1);
   auto* create = command(*ctx, line, "create", "Create a context",
@@ -247,6 +256,9 @@ void add_contexts(CLI::App& app, CommandLine& line) {
       ->capture_default_str();
   create->add_flag("--no-persistent", line.context.not_persistent,
                    "'exec -c' starts a shell of its own each time");
+  add_lifespans(*create, line);
+  create->add_flag("--api-socket,!--no-api-socket", line.context.api_socket,
+                   "its programs reach the HTTP API (default: unless it has a child context)");
   create->add_option("--share", line.context.share, "path it sees too")->allow_extra_args(false);
   create
       ->add_option("--limit", line.context.limits,
@@ -264,6 +276,7 @@ void add_contexts(CLI::App& app, CommandLine& line) {
   set->add_option("--unset", line.context.unset, "NAME")->allow_extra_args(false);
   set->add_option("-w,--cwd", line.context.cwd, "working directory");
   set->add_option("--child-context", line.context.child_context, "where its children run");
+  add_lifespans(*set, line);
   auto* remove = command(*ctx, line, "rm", "End a context and everything in it",
                          [&line] { return ctx_remove(line.common, line.name); });
   remove->add_option("NAME", line.name)->required();
@@ -273,11 +286,31 @@ void add_jobs(CLI::App& app, CommandLine& line) {
   auto* ps = command(app, line, "ps", "Programs that run in contexts",
                      [&line] { return ctl::ps(line.common, line.name); });
   ps->add_option("CONTEXT", line.name);
-  auto* kill = command(app, line, "kill", "Signal a job and its process group",
+  auto* kill = command(app, line, "kill", "Signal a job, an exec or a whole context",
                        [&line] { return kill_job(line.common, line.job); });
   kill->add_option("-s,--signal", line.job.signal, "name or number")->capture_default_str();
-  kill->add_option("CONTEXT", line.job.context)->required();
-  kill->add_option("JOB", line.job.job, "number of 'airlock ps', or 'all'")->required();
+  kill->add_option("--scope", line.job.scope,
+                   "the program, its process group (default), all it has started, its context")
+      ->check(CLI::IsMember({"leader", "group", "exec", "context"}));
+  kill->add_option("--kill-after", line.job.kill_after,
+                   "SIGKILL for those that are left after this time, e.g. 5s");
+  kill->add_option("CONTEXT", line.job.context, "or the id of an exec")->required();
+  kill->add_option("JOB", line.job.job, "number of 'airlock ps', or 'all' (default: the context)");
+  auto* wait = command(app, line, "wait", "Wait for execs to end, or contexts to be idle",
+                       [&line] { return wait_for(line.common, line.words); });
+  wait->add_option("CONTEXT", line.words, "ids of execs, or contexts")->required();
+  auto* attached = command(app, line, "attach", "Output of an exec as it comes; Ctrl-] leaves it",
+                           [&line] { return attach(line.common, line.name); });
+  attached->add_option("EXEC", line.name)->required();
+  auto* events = command(app, line, "events", "What happens, as it happens (JSON lines)",
+                         [&line] { return ctl::events(line.common); });
+  events->add_flag("-f,--follow", line.follow, "as always");
+  auto* api = command(app, line, "api", "One request to the HTTP API, without a token",
+                      [&line] { return ctl::api(line.common, line.api); });
+  api->add_option("METHOD", line.api.method)->required();
+  api->add_option("PATH", line.api.path, "as /api/v1/contexts")->required();
+  api->add_option("-d,--data", line.api.body, "body; @FILE, @- for standard input");
+  api->add_option("-H,--header", line.api.headers, "'Name: value'")->allow_extra_args(false);
   auto* routes = command(app, line, "routes", "What was routed where, and by which rule",
                          [&line] { return ctl::routes(line.common, line.follow); });
   routes->add_flag("-f,--follow", line.follow, "go on with what comes");
@@ -291,9 +324,9 @@ void add_jobs(CLI::App& app, CommandLine& line) {
 void add_services(CLI::App& app, CommandLine& line) {
   command(app, line, "services", "Programs of the control plane, and their ports",
           [&line] { return ctl::services(line.common); });
-  auto* logs = command(app, line, "logs", "What a service has written",
+  auto* logs = command(app, line, "logs", "What a service, or an exec, has written",
                        [&line] { return ctl::logs(line.common, line.log); });
-  logs->add_option("SERVICE", line.log.service)->required();
+  logs->add_option("SERVICE", line.log.service, "or the id of an exec")->required();
   logs->add_flag("-f,--follow", line.log.follow, "go on with what comes");
   logs->add_option("-n,--lines", line.log.lines, "only this many of the last lines");
   auto* restart = command(app, line, "restart", "Stop a service and start it again",

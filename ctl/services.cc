@@ -1,5 +1,6 @@
 #include <iostream>
 
+#include "ctl/api_client.h"
 #include "ctl/ask.h"
 #include "ctl/client.h"
 #include "ctl/print.h"
@@ -73,6 +74,7 @@ int services(const Common& common) {
 }
 
 int logs(const Common& common, const LogOptions& options) {
+  if (is_exec_id(options.service)) return exec_logs(common, options.service, options.follow);
   auto client = Client::connect(common.runtime_dir);
   if (!client) return complain(client.error().message(), 1);
   auto answer =

@@ -16,6 +16,7 @@
 #include "contexts/spec.h"
 #include "routerd/api_config.h"
 #include "routerd/audit/options.h"
+#include "routerd/expiry.h"
 #include "routerd/services/spec.h"
 
 namespace routerd {
@@ -50,6 +51,8 @@ struct ContextConfig {
   /// In order. `program` is an fnmatch(3) pattern that starts with '/', `to` configured or empty.
   std::vector<contexts::RouteRule> routes;
   contexts::Limits limits;
+  Lifespan lifespan;                         ///< from the daemon's start on
+  std::optional<bool> api_socket;            ///< nothing: unless it has a child_context
   std::vector<std::string> allow_root_from;  ///< contexts whose non-root callers may get uid 0 here
   bool operator==(const ContextConfig&) const = default;
 };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "routerd/config_limits.h"
+#include "routerd/config_quantity.h"
 
 namespace routerd {
 namespace {
@@ -183,6 +184,14 @@ void read_allow_root_from(ConfigReader& reader, const Field& field, ContextDraft
   });
 }
 
+void read_lifespan(ConfigReader& reader, const Field& field, std::uint64_t& milliseconds) {
+  const auto read = read_duration(reader, field);
+  if (!read) return;
+  milliseconds = static_cast<std::uint64_t>(read->count());
+  if (milliseconds > 0 && milliseconds <= Lifespan::kLongest) return;
+  reader.fail_expected(field, "a duration of at most 8760h");
+}
+
 constexpr Key<ContextDraft> kContextKeys[] = {
     {"cwd", [](ConfigReader& reader, const Field& field,
                ContextDraft& draft) { set(draft.config.cwd, reader.path(field, kAbsolutePath)); }},
@@ -227,6 +236,18 @@ constexpr Key<ContextDraft> kContextKeys[] = {
     {"persistent",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
        set(draft.config.persistent, reader.boolean(field));
+     }},
+    {"ttl",
+     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
+       read_lifespan(reader, field, draft.config.lifespan.ttl_ms);
+     }},
+    {"idle_timeout",
+     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
+       read_lifespan(reader, field, draft.config.lifespan.idle_timeout_ms);
+     }},
+    {"api_socket",
+     [](ConfigReader& reader, const Field& field, ContextDraft& draft) {
+       if (const auto wanted = reader.boolean(field)) draft.config.api_socket = *wanted;
      }},
     {"routes",
      [](ConfigReader& reader, const Field& field, ContextDraft& draft) {

@@ -37,6 +37,7 @@ ContextSpec to_spec(const std::string& name, const ContextConfig& config, const 
   spec.allow_root_from = config.allow_root_from;
   spec.terminals = config.tty;
   spec.persistent = config.persistent;
+  spec.api_socket = config.api_socket;
   spec.stdio_only = config.fds == PassedFds::stdio;
   spec.is_platform = name == "platform";
   return spec;
@@ -167,6 +168,7 @@ base::Result<void> create_configured(Daemon& daemon, const Config& config) {
     auto created = daemon.create(std::move(spec));
     if (!created) return tl::unexpected<base::Error>(created.error());
     (*created)->is_claimable = true;
+    (*created)->lifetime->set(config.contexts.at((*created)->spec().name).lifespan);
   }
   return {};
 }

@@ -10,7 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include "contexts/capabilities.h"
+#include "routerd/control_api.h"
 #include "routerd/control_jobs.h"
+#include "routerd/control_kill.h"
+#include "routerd/control_places.h"
 #include "routerd/control_services.h"
 #include "routerd/embed.h"
 #include "routerd/kept_jobs.h"
@@ -23,29 +26,6 @@ namespace routerd {
 using json = nlohmann::json;
 
 namespace {
-
-/// What a verb needs to answer.
-struct Ask {
-  Daemon& daemon;
-  FrameSession& session;
-  const Peer& peer;
-  const json& body;
-};
-
-std::string to_text(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-void reply(FrameSession& session, json answer) {
-  answer["ok"] = !answer.contains("error");
-  session.send(wire::MessageType::control_reply, wire::encode(wire::ControlReply{to_text(answer)}));
-}
-
-json error_json(const base::Error& error) {
-  return {{"error", {{"errno", error.code}, {"message", error.message()}}}};
-}
-
-void fail(FrameSession& session, const base::Error& error) { reply(session, error_json(error)); }
 
 json describe(const HostedContext& hosted) {
   const auto& context = *hosted.context;
@@ -63,6 +43,8 @@ json describe(const HostedContext& hosted) {
   described["enforcement"] = enforcement_json(context.spec().enforce, hosted.offers);
   described["initPid"] = context.init_pid();
   described["pidNamespace"] = context.pid_namespace();
+  described["apiSocket"] =
+      hosted.door ? json(context.airlock_folder() + "/api.sock") : json(nullptr);
   described["integrity"] = integrity_of(context.tier(), context.has_own_rootfs());
   return described;
 }
@@ -170,8 +152,22 @@ void signal(const Ask& ask) {
   if (auto* hosted = find_or_fail(ask)) signal_job(ask.daemon, *hosted, ask.body, later(ask));
 }
 
+void kill_all(const Ask& ask) {
+  auto* hosted = find_or_fail(ask);
+  if (hosted != nullptr) kill_in_scope(ask.daemon, *hosted, ask.body, later(ask));
+}
+
 void shells(const Ask& ask) {
-  if (auto* hosted = find_or_fail(ask)) list_shells(*hosted, later(ask));
+  if (auto* hosted = find_or_fail(ask)) list_shells(*hosted, ask.peer, later(ask));
+}
+
+void shell_start(const Ask& ask) {
+  auto* hosted = find_or_fail(ask);
+  if (hosted != nullptr) later(ask)(start_shell(ask.daemon, *hosted, ask.peer, ask.body));
+}
+
+void context_ports(const Ask& ask) {
+  if (auto* hosted = find_or_fail(ask)) later(ask)(list_ports(*hosted->context, ask.body));
 }
 
 void shell_interrupt(const Ask& ask) {
@@ -218,44 +214,6 @@ void embed_contexts(const Ask& ask) {
   info(ask);
 }
 
-void audit_state(const Ask& ask) {
-  const auto* trail = ask.daemon.trail();
-  if (trail == nullptr) {
-    return fail(ask.session,
-                {"this daemon keeps no audit log", ENOENT, "its configuration has no 'audit'"});
-  }
-  reply(ask.session, {{"folder", trail->log().options().folder},
-                      {"head", audit::to_text(trail->log().head())},
-                      {"dropped", trail->log().dropped()},
-                      {"lastError", trail->log().last_error()}});
-}
-
-// Lost ones are counted by the log itself.
-void follow_audit(const Ask& ask) {
-  auto* trail = ask.daemon.trail();
-  if (trail == nullptr) {
-    return fail(ask.session, {"this daemon keeps no audit log", ENOTSUP, {}});
-  }
-  reply(ask.session, json::object());
-  const auto number =
-      trail->log().follow([weak = ask.session.weak_from_this()](const json& record) {
-        if (const auto session = weak.lock()) {
-          session->send(wire::MessageType::event, wire::encode(wire::Event{to_text(record)}));
-        }
-      });
-  ask.session.on_close([trail, number] { trail->log().unfollow(number); });
-}
-
-void api_refused(const Ask& ask) {
-  if (auto* trail = ask.daemon.trail()) trail->api_refused(ask.body);
-  reply(ask.session, json::object());
-}
-
-void reply_or_fail(const Ask& ask, base::Result<json> answer) {
-  if (!answer) return fail(ask.session, answer.error());
-  reply(ask.session, std::move(*answer));
-}
-
 // The embedded daemon outlives the `airlock run` that started it.
 void keep(const Ask& ask) {
   ask.daemon.keep();
@@ -266,34 +224,13 @@ void keep(const Ask& ask) {
   reply(ask.session, json::object());
 }
 
-void tell_settings(const Ask& ask) {
-  auto* settings = ask.daemon.api_settings();
-  if (settings == nullptr) {
-    return fail(ask.session, {"api.settings", ENOENT, "the configuration has no 'api'"});
-  }
-  reply(ask.session, settings->current());
-  const auto number = settings->follow([settings, weak = ask.session.weak_from_this()] {
-    if (const auto session = weak.lock()) {
-      session->send(wire::MessageType::event,
-                    wire::encode(wire::Event{to_text(settings->current())}));
-    }
-  });
-  ask.session.on_close([settings, number] { settings->unfollow(number); });
-}
-
-void list_kept(const Ask& ask) {
-  json keys = json::array();
-  for (const auto& [key, kept] : ask.daemon.job_store().jobs()) keys.push_back(key);
-  reply(ask.session, {{"keys", std::move(keys)}});
-}
-
 void shut_down(const Ask& ask) {
   reply(ask.session, json::object());
   ask.daemon.stop();
 }
 
-const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
-  static const std::map<std::string, void (*)(const Ask&), std::less<>> table = {
+Verb find_verb(const std::string& name) {
+  static const std::map<std::string, Verb, std::less<>> table = {
       {"info", info},
       {"ctx.list", list_contexts},
       {"ctx.inspect", inspect_context},
@@ -302,35 +239,25 @@ const std::map<std::string, void (*)(const Ask&), std::less<>>& verbs() {
       {"ctx.remove", remove_context},
       {"jobs", jobs},
       {"signal", signal},
+      {"kill", kill_all},
       {"shells", shells},
       {"shell.interrupt", shell_interrupt},
       {"shell.reset", shell_reset},
+      {"shell.start", shell_start},
+      {"ctx.ports", context_ports},
       {"routes", routes},
       {"route.explain", explain_route},
       {"embed", embed_contexts},
       {"keep", keep},
-      {"audit", audit_state},
-      {"audit.follow", follow_audit},
-      {"api.refused", api_refused},
       {"services", [](const Ask& ask) { reply(ask.session, list_services(ask.daemon)); }},
       {"service.restart",
        [](const Ask& ask) { reply_or_fail(ask, restart_service(ask.daemon, ask.body)); }},
       {"service.log",
        [](const Ask& ask) { reply_or_fail(ask, service_log(ask.daemon, ask.session, ask.body)); }},
       {"reload", [](const Ask& ask) { reply_or_fail(ask, reload(ask.daemon)); }},
-      {"jobs.kept", list_kept},
-      {"api.settings", tell_settings},
       {"shutdown", shut_down}};
-  return table;
-}
-
-/// What the API does not need it may not do.
-bool may_ask(Door door, std::string_view verb) {
-  constexpr std::string_view kForApi[] = {
-      "info",          "ctx.list", "ctx.inspect", "ctx.create",      "ctx.set",     "ctx.remove",
-      "jobs",          "signal",   "shells",      "shell.interrupt", "shell.reset", "routes",
-      "route.explain", "services", "jobs.kept",   "api.settings",    "api.refused", "audit.follow"};
-  return door == Door::client || std::ranges::find(kForApi, verb) != std::end(kForApi);
+  const auto found = table.find(name);
+  return found != table.end() ? found->second : find_api_verb(name);
 }
 
 void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
@@ -340,14 +267,15 @@ void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
   if (!body.is_object())
     return fail(session, {"control request", EBADMSG, "expected a JSON object"});
   try {
-    const auto verb = verbs().find(body.value("verb", ""));
-    if (verb == verbs().end()) {
-      return fail(session, {"verb '" + body.value("verb", "").substr(0, 64) + "'", ENOSYS, {}});
+    const std::string name = body.value("verb", "");
+    const Verb verb = find_verb(name);
+    if (verb == nullptr) {
+      return fail(session, {"verb '" + name.substr(0, 64) + "'", ENOSYS, {}});
     }
-    if (!may_ask(door, verb->first)) {
-      return fail(session, {"verb '" + verb->first + "'", EPERM, "not for the API"});
+    if (door == Door::api && !is_for_api(name)) {
+      return fail(session, {"verb '" + name + "'", EPERM, "not for the API"});
     }
-    verb->second({daemon, session, peer, body});
+    verb({daemon, session, peer, body});
   } catch (const json::exception& error) {
     fail(session, {"control request", EINVAL, error.what()});
   }

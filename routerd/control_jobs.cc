@@ -72,11 +72,12 @@ const char* name_of(wire::ShellEngine engine) {
   return kNames[static_cast<std::size_t>(engine)];
 }
 
-json describe(const ShellAnswer& answer) {
+json describe(const ShellAnswer& answer, const wire::Credentials* own) {
   const auto& state = answer.state;
   const bool is_busy = !state.jobs.empty();
   return {{"name", answer.key.name},
           {"uid", answer.key.credentials.uid},
+          {"isOwn", own != nullptr && answer.key.credentials == *own},
           {"engine", name_of(state.engine)},
           {"pid", state.pid},
           {"cwd", state.cwd},
@@ -170,13 +171,42 @@ void signal_job(Daemon& daemon, HostedContext& hosted, const json& body, const R
             });
 }
 
-void list_shells(HostedContext& hosted, Reply reply) {
+void with_job_pid(Daemon& daemon, HostedContext& hosted, std::uint64_t job, const Reply& reply,
+                  std::function<void(pid_t)> then) {
+  with_jobs(daemon, hosted, reply,
+            [job, reply, then = std::move(then), name = hosted.spec().name](const auto& list) {
+              const auto found = std::ranges::find(list.jobs, job, &wire::Job::job);
+              if (found != list.jobs.end()) return then(found->pid);
+              reply(base::failure("job " + std::to_string(job) + " in context '" + name + "'",
+                                  ESRCH, "'airlock ps " + name + "' lists those that run"));
+            });
+}
+
+void list_shells(HostedContext& hosted, const Peer& peer, Reply reply) {
+  auto own = ExecRouter::credentials_in(hosted, peer);
   with_shells(*hosted.shells,
-              [name = hosted.spec().name, reply = std::move(reply)](const auto& answers) {
+              [own = std::move(own), reply = std::move(reply)](const auto& answers) {
                 json shells = json::array();
-                for (const auto& answer : answers) shells.push_back(describe(answer));
+                for (const auto& answer : answers) {
+                  shells.push_back(describe(answer, own ? &*own : nullptr));
+                }
                 reply(json{{"shells", std::move(shells)}});
               });
+}
+
+base::Result<json> start_shell(Daemon& daemon, HostedContext& hosted, const Peer& peer,
+                               const json& body) {
+  auto credentials = ExecRouter::credentials_in(hosted, peer);
+  if (!credentials) return tl::unexpected<base::Error>(credentials.error());
+  const Shells::Key key{body.value("shell", "default"), std::move(*credentials)};
+  if (!contexts::is_name(key.name)) {
+    return base::failure("shell name '" + key.name.substr(0, 64) + "'", EINVAL,
+                         std::string("expected ") + contexts::kNameRule);
+  }
+  const bool is_there = hosted.shells->find(key) != nullptr;
+  auto shell = daemon.router().shell_of(hosted, key);
+  if (!shell) return tl::unexpected<base::Error>(shell.error());
+  return json{{"started", !is_there}};
 }
 
 void interrupt_shell(HostedContext& hosted, const Peer& peer, const json& body,

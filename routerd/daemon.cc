@@ -317,8 +317,11 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
   auto has_new_folder = make_working_folder(spec);
   if (!has_new_folder) return tl::unexpected<base::Error>(has_new_folder.error());
   const bool has_route = !spec.child_context.empty();
-  auto context = contexts::Context::create(std::move(spec),
-                                           {runtime_, options_.programs, tier_, trail_ != nullptr});
+  auto context = contexts::Context::create(std::move(spec), {.runtime = runtime_,
+                                                             .programs = options_.programs,
+                                                             .tier = tier_,
+                                                             .reports_jobs = trail_ != nullptr,
+                                                             .marks_sockets = options_.serves_api});
   if (!context) {
     runtime_.remove(name);
     return tl::unexpected<base::Error>(context.error());
@@ -347,6 +350,11 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     }
     hosted->offers = offers_of(*hosted->context);
   }
+  if (options_.serves_api) {
+    auto door = open_door(io_, door_taker_, *hosted->context, runtime_.view(name) + "/api.sock");
+    if (!door) return give_up(door.error());
+    hosted->door = std::move(*door);
+  }
   hosted->handover = std::make_unique<Handover>(
       io_, hosted->context->channel(),
       [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
@@ -373,6 +381,7 @@ base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
   for (const auto& [other, each] : hosted_) each->env_routes.clear();
   HostedContext& hosted = *node.mapped();
   hosted.router.reset();
+  hosted.door.reset();
   hosted.handover.reset();
   if (trail_) trail_->context_ending(*hosted.context);
   const auto result = hosted.context->destroy();

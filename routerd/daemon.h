@@ -41,6 +41,8 @@ struct DaemonOptions {
   /// forwards signals by itself, and waits for nothing.
   std::chrono::milliseconds stop_grace{8000};  // docker stop and podman stop kill after 10 s
   audit::Options audit;
+  /// There is an HTTP API, for which contexts have doors.
+  bool serves_api = false;
 };
 
 class Drain;
@@ -84,6 +86,7 @@ class Daemon {
   boost::asio::io_context& io() { return io_; }
 
   JobStore& job_store() { return job_store_; }
+  DoorTaker& door_taker() { return door_taker_; }
   /// Null without an API.
   void set_api_settings(std::unique_ptr<ApiSettings> settings);
   ApiSettings* api_settings() { return api_settings_.get(); }
@@ -131,6 +134,7 @@ class Daemon {
   std::unique_ptr<audit::Trail> trail_;
   boost::asio::steady_timer limits_timer_;
   ExecRouter router_;
+  DoorTaker door_taker_;
   std::map<std::string, std::unique_ptr<HostedContext>> hosted_;
   std::unique_ptr<Listener> control_;
   std::unique_ptr<Drain> drain_;

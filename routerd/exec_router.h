@@ -55,6 +55,9 @@ class ExecRouter {
   /// After a change of `target`: its shells hear of it.
   void update_shells(HostedContext& target) const;
 
+  /// The channel of a shell, which is started if there is none. Errors as Shells::start.
+  base::Result<Handover*> shell_of(HostedContext& target, const Shells::Key& key);
+
   /// As whom programs of `peer` run in `target`. EPERM: not as root, for one who is not.
   static base::Result<wire::Credentials> credentials_in(const HostedContext& target,
                                                         const Peer& peer,

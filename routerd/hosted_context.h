@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "contexts/context.h"
+#include "routerd/context_door.h"
 #include "routerd/enforcement.h"
 #include "routerd/env_route.h"
 #include "routerd/farm_keeper.h"
@@ -19,6 +20,8 @@ namespace routerd {
 struct HostedContext {
   std::unique_ptr<contexts::Context> context;
   std::unique_ptr<Listener> router;
+  /// Null where its programs have no way to the API.
+  std::unique_ptr<ContextDoor> door;
   std::unique_ptr<Handover> handover;
   /// The stub its programs are replaced by.
   FileId stub_id;

@@ -15,9 +15,7 @@ namespace routerd {
 
 using namespace std::chrono_literals;
 
-base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& io,
-                                                       const std::string& path, unsigned mode,
-                                                       OnAccept on_accept) {
+base::Result<base::UniqueFd> listen_at(const std::string& path, unsigned mode) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
@@ -25,18 +23,27 @@ base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& 
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return base::os_error("socket");
-  // What is accepted has it, too: who sends is told with every message (wire::Frame::sender).
-  const int on = 1;
-  if (::setsockopt(socket.borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
-    return base::os_error("SO_PASSCRED");
-  }
   ::unlink(path.c_str());
   if (::bind(socket.borrow(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return base::os_error("listen on " + path);
   }
   if (::chmod(path.c_str(), mode) != 0) return base::os_error("chmod " + path);
   if (::listen(socket.borrow(), SOMAXCONN) != 0) return base::os_error("listen on " + path);
-  return std::unique_ptr<Listener>(new Listener(io, std::move(socket), path, std::move(on_accept)));
+  return socket;
+}
+
+base::Result<std::unique_ptr<Listener>> Listener::open(boost::asio::io_context& io,
+                                                       const std::string& path, unsigned mode,
+                                                       OnAccept on_accept) {
+  auto socket = listen_at(path, mode);
+  if (!socket) return tl::unexpected<base::Error>(socket.error());
+  // What is accepted has it, too: who sends is told with every message (wire::Frame::sender).
+  const int on = 1;
+  if (::setsockopt(socket->borrow(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0) {
+    return base::os_error("SO_PASSCRED");
+  }
+  return std::unique_ptr<Listener>(
+      new Listener(io, std::move(*socket), path, std::move(on_accept)));
 }
 
 Listener::Listener(boost::asio::io_context& io, base::UniqueFd socket, std::string path,

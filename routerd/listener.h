@@ -11,13 +11,17 @@
 
 namespace routerd {
 
+/// A non-blocking UNIX STREAM socket that listens at `path` (which is removed first if it is a
+/// stale socket) with `mode`.
+base::Result<base::UniqueFd> listen_at(const std::string& path, unsigned mode);
+
 /// Accepts connections on a UNIX STREAM socket. A connection that has not sent its request within
 /// wire::kRequestDeadlineMs is closed; beyond wire::kMaxPendingConnections the oldest such one is.
 class Listener {
  public:
   using OnAccept = std::function<std::shared_ptr<FrameSession>(base::UniqueFd)>;
 
-  /// Binds `path` (removed first if it is a stale socket) with `mode`.
+  /// As listen_at().
   static base::Result<std::unique_ptr<Listener>> open(boost::asio::io_context& io,
                                                       const std::string& path, unsigned mode,
                                                       OnAccept on_accept);

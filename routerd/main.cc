@@ -270,7 +270,8 @@ int serve(const Arguments& arguments) {
                           .hide = hidden_folders(*config),
                           .tier = arguments.tier,
                           .stop_grace = arguments.stop_grace_ms * std::chrono::milliseconds(1),
-                          .audit = config->audit});
+                          .audit = config->audit,
+                          .serves_api = config->api.is_wanted});
   if (auto open = open_doors(daemon, *config, is_embedded); !open) {
     return fail(open.error().message());
   }

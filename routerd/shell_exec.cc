@@ -17,18 +17,17 @@ void ExecRouter::run_in_shell(HostedContext& target, Call& call) {
   call.request.terminal_fds.clear();
   call.request.policy.stdio_only = true;
   settle_fds(target, call);
-  Handover* shell = target.shells->find(key);
-  if (shell == nullptr) {
-    auto started = target.shells->start(key, *target.handover,
-                                        {next_job_++, shell_env(target, key.credentials),
-                                         target.spec().cwd, target.context->airlock_folder()});
-    if (!started) {
-      return refuse(call, kRefused, "shell", started.error().message(), started.error().code);
-    }
-    shell = *started;
-  }
+  auto shell = shell_of(target, key);
+  if (!shell) return refuse(call, kRefused, "shell", shell.error().message(), shell.error().code);
   call.record.rule = "shell";
-  hand_over(target, *shell, call);
+  hand_over(target, **shell, call);
+}
+
+base::Result<Handover*> ExecRouter::shell_of(HostedContext& target, const Shells::Key& key) {
+  if (Handover* there = target.shells->find(key)) return there;
+  return target.shells->start(key, *target.handover,
+                              {next_job_++, shell_env(target, key.credentials), target.spec().cwd,
+                               target.context->airlock_folder()});
 }
 
 contexts::Environment ExecRouter::shell_env(const HostedContext& target,

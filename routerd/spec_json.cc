@@ -115,7 +115,7 @@ base::Result<ContextSpec> spec_from_json(const json& body) {
   ContextSpec spec;
   static const std::set<std::string> known = {
       "name", "cwd",   "env",  "childContext", "isolation", "routeChild", "enforce",
-      "user", "share", "hide", "limits",       "rootfs",    "persistent"};
+      "user", "share", "hide", "limits",       "rootfs",    "persistent", "apiSocket"};
   for (const auto& [key, value] : body.items()) {
     if (!known.contains(key))
       return base::failure("unknown field '" + key.substr(0, 64) + "'", EINVAL);
@@ -125,6 +125,9 @@ base::Result<ContextSpec> spec_from_json(const json& body) {
   spec.child_context = body.value("childContext", "");
   spec.user = body.value("user", "");
   spec.persistent = body.value("persistent", true);
+  if (const auto asked = body.find("apiSocket"); asked != body.end()) {
+    spec.api_socket = asked->get<bool>();
+  }
   spec.share = body.value("share", std::vector<std::string>{});
   spec.hide = body.value("hide", std::vector<std::string>{});
   auto isolation = value_in(kIsolations, "isolation", body.value("isolation", "secure"));

@@ -250,6 +250,7 @@ void visit(auto& codec, Of<KeepNote> auto& m) { codec(m.key), codec(m.note), cod
 void visit(auto& codec, Of<Attach> auto& m) { codec(m.key); }
 void visit(auto& codec, Of<Attached> auto& m) { codec(m.key), codec(m.note), codec(m.streams); }
 void visit(auto& codec, Of<Release> auto& m) { codec(m.key), codec(m.stream); }
+void visit(auto& codec, Of<ApiConnection> auto& m) { codec(m.context); }
 void visit(auto& codec, Of<PortRequest> auto& m) {
   codec(m.port), codec.bounded(m.protocol, PortProtocol::udp), codec(m.address);
 }

@@ -76,6 +76,7 @@ base::Result<Header> decode_header(std::string_view bytes);
   X(KeptExec, kept_exec)           \
   X(KeepNote, keep_note)           \
   X(JobEnded, job_ended)           \
+  X(ApiConnection, api_connection) \
   X(RunAgain, run_again)           \
   X(FileJob, file_job)             \
   X(FileRequest, file_request)     \

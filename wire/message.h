@@ -67,6 +67,8 @@ enum class MessageType : std::uint16_t {
   file_failed = 88,
   // A context's init and the audit log.
   job_ended = 90,
+  // routerd and the API: a program that came to its context's api.sock.
+  api_connection = 91,
   // An agent's own program under binfmt.
   run_again = 100,
 };
@@ -604,6 +606,13 @@ struct Release {
   /// Empty: the whole job.
   std::string stream = {};
   bool operator==(const Release&) const = default;
+};
+
+/// For the API: a connection to the api.sock of `context`, by one of its programs; "": of a client
+/// of the daemon's who may do everything. The descriptor is the connection.
+struct ApiConnection {
+  std::string context;
+  bool operator==(const ApiConnection&) const = default;
 };
 
 /// Which of the two kinds of ports.

@@ -93,6 +93,16 @@ void Trail::api_refused(const json& refusal) {
   log_->add("api.refused", std::move(record));
 }
 
+void Trail::api_exec(const json& start) {
+  json record = json::object();
+  for (const char* key : {"exec", "context", "token", "client", "requestId", "traceparent"}) {
+    const auto text = start.value(key, "").substr(0, 128);
+    if (!text.empty()) record[key] = text;
+  }
+  record["job"] = start.value("job", std::uint64_t{0});
+  log_->add("api.exec", std::move(record));
+}
+
 void Trail::client_refused(pid_t pid, unsigned uid, std::string_view reason) {
   log_->add("client.refused", {{"pid", pid}, {"uid", uid}, {"reason", reason}});
 }

@@ -27,6 +27,8 @@ class Trail {
   void context_expired(const std::string& name, std::string_view why);
   /// What the API has refused, as it tells (docs/API.md).
   void api_refused(const nlohmann::json& refusal);
+  /// A program was started by a request of the API's.
+  void api_exec(const nlohmann::json& start);
   void client_refused(pid_t pid, unsigned uid, std::string_view reason);
   void exec_decided(const RouteRecord& record);
   void job_ended(const std::string& context, const wire::JobEnded& end);

@@ -1,14 +1,11 @@
 #include "routerd/ports/owner.h"
 
-#include <dirent.h>
-#include <stdio.h>
-
 #include <cstdlib>
-#include <functional>
 #include <set>
 #include <sstream>
 
 #include "base/file.h"
+#include "routerd/process_table.h"
 
 namespace routerd::ports {
 namespace {
@@ -17,7 +14,7 @@ constexpr std::size_t kLargestTable = 64u << 20;
 constexpr std::size_t kMostNamed = 3;
 
 /// Adds the inodes of the sockets of one /proc/net table (proc(5)) that are bound to `number`.
-void add_inodes(const char* table, unsigned number, std::set<std::string>& inodes) {
+void add_inodes(const char* table, unsigned number, std::set<ino_t>& inodes) {
   const auto text = base::read_file(table, kLargestTable);
   if (!text) return;
   std::istringstream lines(*text);
@@ -31,46 +28,29 @@ void add_inodes(const char* table, unsigned number, std::set<std::string>& inode
     const auto colon = field[1].rfind(':');
     const bool is_connected = field[2].find_first_not_of("0:") != std::string::npos;
     if (colon == std::string::npos || is_connected) continue;
-    if (std::strtoul(field[1].c_str() + colon + 1, nullptr, 16) == number) inodes.insert(field[9]);
+    if (std::strtoul(field[1].c_str() + colon + 1, nullptr, 16) == number) {
+      inodes.insert(std::strtoull(field[9].c_str(), nullptr, 10));
+    }
   }
-}
-
-void for_each_entry(const std::string& folder, const std::function<void(const char*)>& action) {
-  DIR* opened = ::opendir(folder.c_str());
-  if (opened == nullptr) return;
-  while (const dirent* entry = ::readdir(opened)) {
-    if (entry->d_name[0] >= '0' && entry->d_name[0] <= '9') action(entry->d_name);
-  }
-  ::closedir(opened);
-}
-
-bool has_socket(const std::string& process, const std::set<std::string>& inodes) {
-  bool found = false;
-  for_each_entry(process + "/fd", [&](const char* number) {
-    const auto link = base::read_link(process + "/fd/" + number);
-    if (!link || !link->starts_with("socket:[")) return;
-    found |= inodes.contains(link->substr(8, link->size() - 9));
-  });
-  return found;
 }
 
 }  // namespace
 
 std::string who_has(const PortKey& key) {
   const std::string protocol = name_of(key.protocol);
-  std::set<std::string> inodes;
+  std::set<ino_t> inodes;
   add_inodes(("/proc/net/" + protocol).c_str(), key.number, inodes);
   add_inodes(("/proc/net/" + protocol + "6").c_str(), key.number, inodes);
   if (inodes.empty()) return "connections that ended a moment ago, for at most 60 s more";
   std::size_t count = 0;
   std::string names;
-  for_each_entry("/proc", [&](const char* pid) {
-    const std::string process = std::string("/proc/") + pid;
-    if (count >= kMostNamed || !has_socket(process, inodes)) return;
-    const auto program = base::read_link(process + "/exe");
-    names += (count++ == 0 ? "pid " : ", pid ") + std::string(pid) + " (" +
+  for (const auto& [pid, parent] : ProcessTable::read().parents()) {
+    if (sockets_held_by(pid, inodes).inodes.empty()) continue;
+    const auto program = base::read_link("/proc/" + std::to_string(pid) + "/exe");
+    names += (count++ == 0 ? "pid " : ", pid ") + std::to_string(pid) + " (" +
              (program ? *program : "unknown program") + ")";
-  });
+    if (count == kMostNamed) break;
+  }
   return names.empty() ? "a process that cannot be looked into from here" : names;
 }
 

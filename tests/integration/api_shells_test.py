@@ -61,6 +61,34 @@ class Shells(ApiCase):
         self.refused(404, 'context-not-found', 'POST', '/api/v1/contexts/nobody/shells/default:interrupt')
         self.refused(403, 'forbidden-scope', 'POST', path + 'default:interrupt', who='read')
 
+    def test_one_shell(self):
+        self.serve_api()
+        path = '/api/v1/contexts/user/shells'
+        self.refused(404, 'shell-not-found', 'GET', path + '/build')
+        made = self.expect(201, 'POST', path, {'name': 'build'})
+        self.assertEqual((made['name'], made['isBusy'], made['waiting']), ('build', False, 0))
+        self.assertEqual(self.expect(200, 'POST', path, {'name': 'build'})['name'], 'build')
+        self.assertEqual(self.expect(201, 'POST', path)['name'], 'default')
+        self.exec('LOCAL=kept; cd /tmp', shell='build')
+        found = self.expect(200, 'GET', path + '/build')
+        self.assertEqual((found['cwd'], found['engine']), ('/tmp', 'bash-builtin'))
+        self.assertEqual(found, self.shells()['build'])
+        self.assertEqual(self.exec('echo $LOCAL', shell='build')['stdout'], 'kept\n')
+        self.exec('sleep 1000 & disown', shell='build')
+        ended = self.expect(200, 'DELETE', path + '/build')
+        self.assertGreaterEqual(ended['killed'], 1)
+        self.assertEqual(ended['survivors'], 0)
+        self.refused(404, 'shell-not-found', 'GET', path + '/build')
+        self.refused(404, 'shell-not-found', 'DELETE', path + '/build')
+        self.assertEqual(self.exec('echo "[$LOCAL]"', shell='build')['stdout'], '[]\n', 'a fresh one')
+        for body in ({'name': 'Build'}, {'name': ''}, {'name': 1}, {'other': 'x'}):
+            self.refused(400, 'invalid-request', 'POST', path, body)
+        self.refused(404, 'context-not-found', 'POST', '/api/v1/contexts/nobody/shells', {})
+        self.refused(404, 'context-not-found', 'GET', '/api/v1/contexts/nobody/shells/default')
+        self.refused(403, 'forbidden-scope', 'POST', path, {}, who='read')
+        self.refused(403, 'forbidden-scope', 'DELETE', path + '/default', who='read')
+        self.expect(200, 'GET', path + '/default', who='read')
+
     def test_reset_and_the_queue(self):
         self.serve_api()
         first = self.exec('LOCAL=gone; setsid sleep 1000 & sleep 1000', yieldMs=0)

@@ -272,6 +272,11 @@ inline wire::PortGrant full() {
 }
 
 template <>
+inline wire::ApiConnection full() {
+  return {"user"};
+}
+
+template <>
 inline wire::JobEnded full() {
   return {kMax<std::uint64_t>, -1, 1, 2, 3, true};
 }

@@ -82,8 +82,33 @@ class Context:
         """Its persistent shells, as they are now: a list of dicts."""
         return self._http.json('GET', self._base + '/shells')['items']
 
+    def start_shell(self, name='default'):
+        """A shell that is started ahead of its first command."""
+        self._http.json('POST', self._base + '/shells', {'name': name})
+        return Shell(self, name)
+
+    def shell_path(self, name):
+        return f'{self._base}/shells/{urllib.parse.quote(name, safe="")}'
+
+    def ports(self):
+        """TCP ports that its programs listen on: a list of dicts."""
+        return self._http.json('GET', self._base + '/ports')['items']
+
+    def wait_for_port(self, port, timeout=30):
+        """Returns when one of its programs listens there; TimeoutError after `timeout` seconds."""
+        found = self._http.json('GET', f'{self._base}/ports/{int(port)}:wait?timeoutMs={round(timeout * 1000)}')
+        if not found['isListening']:
+            raise TimeoutError(f'nobody listens on port {port} in context {self.name}')
+        return found
+
     def order_shell(self, name, verb):
-        return self._http.json('POST', f'{self._base}/shells/{urllib.parse.quote(name, safe="")}:{verb}')
+        return self._http.json('POST', f'{self.shell_path(name)}:{verb}')
+
+    def describe_shell(self, name):
+        return self._http.json('GET', self.shell_path(name))
+
+    def end_shell(self, name):
+        return self._http.json('DELETE', self.shell_path(name))
 
     def processes(self):
         """Programs of this context that run, or ended lately."""
@@ -157,3 +182,11 @@ class Shell:
     def reset(self):
         """Kills all that the shell has started; the next command gets a fresh one."""
         return self.context.order_shell(self.name, 'reset')
+
+    def describe(self):
+        """What it is doing: a dict."""
+        return self.context.describe_shell(self.name)
+
+    def end(self):
+        """Ends it and all it has started. {'killed', 'survivors'}."""
+        return self.context.end_shell(self.name)

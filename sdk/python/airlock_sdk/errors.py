@@ -78,6 +78,7 @@ class ExecError(AirlockError):
 _CLASSES = {
     'unauthorized': AuthError,
     'forbidden-scope': AuthError,
+    'forbidden-place': AuthError,
     'forbidden-host': AuthError,
     'context-exists': ContextExistsError,
     'context-not-found': ContextNotFoundError,

@@ -115,9 +115,13 @@ class Process:
     def close_stdin(self):
         self._http.json('POST', self._path('/stdin?close=true'), body=b'')
 
-    def kill(self, signal='SIGTERM', scope='group'):
-        """Sends a signal to its process group, or to its first process only (`leader`)."""
-        self._http.json('POST', self._path('/signal'), {'signal': signal, 'scope': scope})
+    def kill(self, signal='SIGTERM', scope='group', escalate_after=None, escalate_signal='SIGKILL'):
+        """Sends a signal to its process group, or to another scope: `leader`, `exec`, `context`. After `escalate_after`
+        seconds those that are left get a second one. {'delivered', 'survivors'} of a wide scope or an escalation."""
+        body = {'signal': signal, 'scope': scope}
+        if escalate_after is not None:
+            body['escalate'] = {'afterMs': round(escalate_after * 1000), 'signal': escalate_signal}
+        return self._http.json('POST', self._path('/signal'), body)
 
     def resize(self, cols, rows):
         """Of its terminal."""

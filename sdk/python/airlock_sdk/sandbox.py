@@ -8,7 +8,7 @@ from .http import Http
 from .process import Process
 
 _SPEC = {'env': 'env', 'cwd': 'cwd', 'child_context': 'childContext', 'route_child': 'routeChild', 'enforce': 'enforce',
-         'isolation': 'isolation', 'rootfs': 'rootfs', 'user': 'user', 'share': 'share', 'hide': 'hide',
+         'isolation': 'isolation', 'rootfs': 'rootfs', 'user': 'user', 'share': 'share', 'hide': 'hide', 'api_socket': 'apiSocket',
          'persistent': 'persistent', 'limits': 'limits'}
 
 
@@ -27,7 +27,7 @@ class Sandbox:
         self._http = http
 
     def create_context(self, name, *, if_exists='error', ttl=None, idle_timeout=None, idempotency_key=None, **spec):
-        """Spec: env cwd child_context route_child enforce isolation rootfs user share hide persistent limits
+        """Spec: env cwd child_context route_child enforce isolation rootfs user share hide persistent api_socket limits
         (docs/API.md); `ttl` and `idle_timeout` are seconds. `if_exists='reuse'` takes one that is there."""
         unknown = set(spec) - set(_SPEC)
         if unknown:

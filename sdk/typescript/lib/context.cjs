@@ -1,6 +1,7 @@
 'use strict';
 
 const path = require('node:path');
+const { WaitTimeoutError } = require('./errors.cjs');
 const { ExecResult, Process, untilExit } = require('./process.cjs');
 const { Files } = require('./files.cjs');
 const { Terminal } = require('./terminal.cjs');
@@ -76,8 +77,27 @@ class Context {
 
   /** A persistent shell by name, made when it is first used. */
   shell(name = 'default') {
-    return new Shell(this, name, (verb, { signal } = {}) =>
-      this.#http.json('POST', `${this.#base}/shells/${encodeURIComponent(name)}:${verb}`, { signal }));
+    return new Shell(this, name, (method, verb, { signal } = {}) =>
+      this.#http.json(method, `${this.#base}/shells/${encodeURIComponent(name)}${verb}`, { signal }));
+  }
+
+  /** The same, started ahead of its first command. */
+  async startShell(name = 'default', { signal } = {}) {
+    await this.#http.json('POST', `${this.#base}/shells`, { json: { name }, signal });
+    return this.shell(name);
+  }
+
+  /** TCP ports that its programs listen on. */
+  async ports({ signal } = {}) {
+    return (await this.#http.json('GET', `${this.#base}/ports`, { signal })).items;
+  }
+
+  /** Resolves when one of its programs listens there; throws WaitTimeoutError after `timeout` ms. */
+  async waitForPort(port, { timeout = 30000, signal } = {}) {
+    const query = `timeoutMs=${Math.round(timeout)}`;
+    const found = await this.#http.json('GET', `${this.#base}/ports/${Number(port)}:wait?${query}`, { signal });
+    if (!found.isListening) throw new WaitTimeoutError(`nobody listens on port ${port} in context ${this.name}`);
+    return found;
   }
 
   /** Its persistent shells, as they are now. */
@@ -167,12 +187,22 @@ class Shell {
 
   /** Ctrl-C for the running command. */
   interrupt(options) {
-    return this.#order('interrupt', options);
+    return this.#order('POST', ':interrupt', options);
   }
 
   /** Kills all that the shell has started; the next command gets a fresh one. */
   reset(options) {
-    return this.#order('reset', options);
+    return this.#order('POST', ':reset', options);
+  }
+
+  /** What it is doing. */
+  describe(options) {
+    return this.#order('GET', '', options);
+  }
+
+  /** Ends it and all it has started. */
+  end(options) {
+    return this.#order('DELETE', '', options);
   }
 }
 

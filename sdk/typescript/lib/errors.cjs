@@ -32,6 +32,13 @@ class UnreachableError extends AirlockError {
   }
 }
 
+/** What was waited for has not come in time. */
+class WaitTimeoutError extends AirlockError {
+  constructor(message) {
+    super(message, { code: 'wait-timeout', retryable: true });
+  }
+}
+
 /** A stream ended without telling how the program did: go on from `cursor`. */
 class StreamInterruptedError extends AirlockError {
   constructor(execId, cursor, cause) {
@@ -54,6 +61,7 @@ class ExecError extends AirlockError {
 const CLASSES = {
   'unauthorized': AuthError,
   'forbidden-scope': AuthError,
+  'forbidden-place': AuthError,
   'forbidden-host': AuthError,
   'context-exists': ContextExistsError,
   'context-not-found': ContextNotFoundError,
@@ -75,5 +83,5 @@ function errorOf(problem) {
 module.exports = {
   AirlockError, AuthError, ContextExistsError, ContextNotFoundError, ExecError, ExecNotFoundError, NoSuchFileError,
   PreconditionFailedError, RateLimitError, ShellBusyError, ShellNotFoundError, StreamInterruptedError,
-  UnreachableError, errorOf,
+  UnreachableError, WaitTimeoutError, errorOf,
 };

@@ -37,6 +37,8 @@ export interface ContextSpec extends Lifespan {
   hide?: string[];
   /** Command strings run in the context's shell, which keeps its state. Default true. */
   persistent?: boolean;
+  /** Its programs reach the API by a socket of their own. Default: unless it has a childContext. */
+  apiSocket?: boolean;
   ifExists?: 'error' | 'reuse';
   /** The same request with the same key is done once. */
   idempotencyKey?: string;
@@ -65,6 +67,8 @@ export interface ContextDescription {
   ttlRemainingMs: number | null;
   idleTimeoutMs: number | null;
   idleRemainingMs: number | null;
+  /** Where its programs reach the API, as they see it; null: nowhere. */
+  apiSocket: string | null;
 }
 
 export interface ShellDescription {
@@ -93,6 +97,15 @@ export interface Port {
   resets: number;
   service: string;
   state: string;
+}
+
+export interface ContextPort {
+  port: number;
+  /** 0.0.0.0 or :: is everywhere. */
+  address: string;
+  /** Of a program that has it open, as the context sees it. */
+  pid: number;
+  program: string;
 }
 
 export interface RouteEvent {
@@ -211,7 +224,13 @@ export class Context {
   terminals(): Promise<TerminalInfo[]>;
   /** Default: `default`. */
   shell(name?: string): Shell;
+  /** The same, started ahead of its first command. */
+  startShell(name?: string, options?: { signal?: AbortSignal }): Promise<Shell>;
   shells(options?: { signal?: AbortSignal }): Promise<ShellDescription[]>;
+  /** TCP ports that its programs listen on. */
+  ports(options?: { signal?: AbortSignal }): Promise<ContextPort[]>;
+  /** Resolves when one of its programs listens there; throws WaitTimeoutError after `timeout` ms (30000). */
+  waitForPort(port: number, options?: { timeout?: number; signal?: AbortSignal }): Promise<ContextPort>;
   processes(): Promise<Process[]>;
   cd(folder: string, options?: { signal?: AbortSignal }): Promise<void>;
   pwd(options?: { signal?: AbortSignal }): Promise<string>;
@@ -299,6 +318,9 @@ export class Shell {
   interrupt(options?: { signal?: AbortSignal }): Promise<{ interrupted: boolean }>;
   /** Kills all that it has started; the next command gets a fresh shell. */
   reset(options?: { signal?: AbortSignal }): Promise<{ killed: number; survivors: number }>;
+  describe(options?: { signal?: AbortSignal }): Promise<ShellDescription>;
+  /** Ends it and all it has started. */
+  end(options?: { signal?: AbortSignal }): Promise<{ killed: number; survivors: number }>;
 }
 
 export interface TerminalOptions {
@@ -360,13 +382,18 @@ export class Process {
   wait(options?: { signal?: AbortSignal }): Promise<ExecResult>;
   output(options?: { signal?: AbortSignal }): Promise<ExecResult>;
   logs(options?: { since?: string; signal?: AbortSignal }): AsyncGenerator<ExecEvent>;
-  kill(signal?: string | number, options?: { scope?: 'group' | 'leader' }): Promise<void>;
+  /** The count comes of scope 'exec' or 'context', and of an escalation: a second signal for those that are left. */
+  kill(signal?: string | number, options?: {
+    scope?: 'leader' | 'group' | 'exec' | 'context';
+    escalate?: { afterMs?: number; signal?: string | number };
+  }): Promise<{ delivered: number; survivors: number } | undefined>;
   resize(cols: number, rows: number): Promise<void>;
 }
 
 /** Codes of the API's errors. */
 export type ProblemCode =
-  | 'invalid-request' | 'unauthorized' | 'forbidden-scope' | 'forbidden-host' | 'not-found' | 'context-not-found'
+  | 'invalid-request' | 'unauthorized' | 'forbidden-scope' | 'forbidden-place' | 'forbidden-host' | 'not-found'
+  | 'context-not-found'
   | 'shell-not-found' | 'exec-not-found' | 'terminal-not-found' | 'method-not-allowed' | 'not-acceptable' | 'request-timeout'
   | 'context-exists' | 'shell-busy' | 'request-in-progress' | 'exec-ended' | 'stdin-closed' | 'no-terminal' | 'terminal-busy'
   | 'file-not-found' | 'file-forbidden' | 'file-exists' | 'is-a-folder' | 'not-a-folder' | 'not-a-file' | 'folder-not-empty'
@@ -377,7 +404,7 @@ export type ProblemCode =
 
 export class AirlockError extends Error {
   /** Stable: docs/API.md lists them. */
-  code: ProblemCode | 'unreachable' | 'stream-interrupted' | 'exec-failed';
+  code: ProblemCode | 'unreachable' | 'stream-interrupted' | 'exec-failed' | 'wait-timeout';
   status: number;
   requestId?: string;
   retryable: boolean;
@@ -396,6 +423,8 @@ export class ShellNotFoundError extends AirlockError {}
 export class RateLimitError extends AirlockError {}
 /** Nobody answered. */
 export class UnreachableError extends AirlockError {}
+/** What was waited for has not come in time. */
+export class WaitTimeoutError extends AirlockError {}
 /** A stream was cut off: go on with getProcess(execId).logs({since: cursor}). */
 export class StreamInterruptedError extends AirlockError {
   execId?: string;

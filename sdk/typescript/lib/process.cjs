@@ -99,9 +99,9 @@ class Process {
     yield* untilExit(this.#http.lines('GET', path, { signal }), state);
   }
 
-  /** Sends a signal to its process group, or to its first process only ('leader'). */
-  kill(name = 'SIGTERM', { scope = 'group' } = {}) {
-    return this.send('POST', '/signal', { json: { signal: name, scope } });
+  /** Sends a signal to its process group, or to another scope: 'leader', 'exec', 'context'. */
+  kill(name = 'SIGTERM', { scope = 'group', escalate } = {}) {
+    return this.send('POST', '/signal', { json: { signal: name, scope, escalate } });
   }
 
   /** Of its terminal. */

@@ -14,6 +14,7 @@ export const context = (told: Schemas['Context']): sdk.ContextDescription => tol
 export const shell = (told: Schemas['Shell']): sdk.ShellDescription => told;
 export const file = (told: Schemas['FileEntry']): sdk.FileEntry => told;
 export const port = (told: Schemas['Port']): sdk.Port => told;
+export const contextPort = (told: Schemas['ContextPort']): sdk.ContextPort => told;
 export const terminal = (told: Schemas['TerminalInfo']): Omit<sdk.TerminalInfo, 'exec'> => told;
 export const decision = (told: Schemas['RouteDecision']): Awaited<ReturnType<sdk.Context['explainRoute']>> => told;
 export const route = (told: Schemas['RouteEvent']): Partial<sdk.RouteEvent> => told;
@@ -30,6 +31,7 @@ export const all: true[] = [
   true satisfies SameKeys<sdk.ShellDescription, Schemas['Shell']>,
   true satisfies SameKeys<sdk.FileEntry, Schemas['FileEntry']>,
   true satisfies SameKeys<sdk.Port, Schemas['Port']>,
+  true satisfies SameKeys<sdk.ContextPort, Schemas['ContextPort']>,
   true satisfies SameKeys<Sent<sdk.ContextSpec, 'ifExists'>, Schemas['ContextSpec']>,
   true satisfies SameKeys<Sent<sdk.ExecOptions, 'timeout'>, Omit<Schemas['ExecRequest'], 'command' | 'argv' | 'tty'>>,
   true satisfies SameKeys<sdk.TerminalInfo, Schemas['TerminalInfo']>,

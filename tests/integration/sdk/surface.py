@@ -96,6 +96,24 @@ class Surface(unittest.TestCase):
         self.assertEqual(terminal.wait().exit_code, 5)
         self.assertIn('20 90', terminal.output().stdout)
 
+    def test_ports(self):
+        text = 'import socket, time; s = socket.socket(); s.bind(("127.0.0.1", 4321)); s.listen(); time.sleep(1000)'
+        self.assertRaises(TimeoutError, self.context.wait_for_port, 4321, timeout=0)
+        server = self.context.spawn(['python3', '-c', text])
+        found = self.context.wait_for_port(4321, timeout=60)
+        self.assertEqual((found['pid'], found['address']), (server.pid, '127.0.0.1'))
+        self.assertEqual([each['port'] for each in self.context.ports()], [4321])
+        server.kill('SIGKILL')
+
+    def test_a_shell_ahead(self):
+        with self.sandbox.create_context('ahead', cwd=WORK) as context:
+            shell = context.start_shell('build')
+            self.assertEqual(shell.describe()['name'], 'build')
+            shell.exec('A=1')
+            self.assertEqual(shell.exec('echo $A').stdout, '1\n')
+            self.assertEqual(shell.end()['survivors'], 0)
+            self.assertRaises(sdk.ShellNotFoundError, shell.describe)
+
     def test_cwd_and_environment(self):
         for persistent in (True, False):
             with self.sandbox.create_context('state', cwd=WORK, env={'A': '1'}, persistent=persistent) as own:

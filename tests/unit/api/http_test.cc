@@ -72,3 +72,19 @@ TEST_CASE("hosts and origins are those of the configuration", "[api]") {
   CHECK(!api::check_origin(request, rules) == is_allowed);
   CHECK(api::cors_headers(origin, rules).empty() == (!is_allowed || *origin == '\0'));
 }
+
+TEST_CASE("what may be a request's id, and a trace", "[api]") {
+  CHECK(api::is_request_id("aZ09._:-"));
+  CHECK(api::is_request_id(std::string(128, 'x')));
+  for (const char* bad : {"", " ", "a b", "a\n", "a/b", "\"", "\xc3\xa4"}) {
+    CHECK_FALSE(api::is_request_id(bad));
+  }
+  CHECK_FALSE(api::is_request_id(std::string(129, 'x')));
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  CHECK(api::is_traceparent(trace));
+  CHECK_FALSE(api::is_traceparent(trace + "0"));
+  CHECK_FALSE(api::is_traceparent("01" + trace.substr(2)));
+  CHECK_FALSE(api::is_traceparent("00-0AF7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
+  CHECK_FALSE(api::is_traceparent("00-00000000000000000000000000000000-b7ad6b7169203331-01"));
+  CHECK_FALSE(api::is_traceparent("00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01"));
+}

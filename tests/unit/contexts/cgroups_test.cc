@@ -31,6 +31,10 @@ TEST_CASE("a controller without a version 1 hierarchy may be in version 2", "[co
         CgroupPlace{Folders{"/sys/fs/cgroup/unified"}, true});
 }
 
+TEST_CASE("version 2 without any controller, beside version 1", "[contexts][cgroups]") {
+  CHECK(place_of("", kHybrid, kHybridOwn) == CgroupPlace{Folders{"/sys/fs/cgroup/unified"}, true});
+}
+
 TEST_CASE("version 2: the own cgroup, or that above it", "[contexts][cgroups]") {
   constexpr const char* kMounts = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
   CHECK(place_of("memory", kMounts, "0::/system.slice/airlock.service/daemon\n") ==

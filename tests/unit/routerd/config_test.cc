@@ -88,6 +88,9 @@ TEST_CASE("the example file is valid and means what it says", "[routerd]") {
   CHECK(loaded->services[2].handing == services::Handing::listen_fds);
   CHECK(loaded->api.tokens_file == "/etc/airlock/tokens.json");
   CHECK(loaded->api.hosts == Lines{"api.example"});
+  CHECK(user.lifespan == Lifespan{24 * 3'600'000, 2 * 3'600'000});
+  CHECK(user.api_socket == true);
+  CHECK_FALSE(loaded->contexts.at("platform").api_socket);
   CHECK(loaded->api.origins == Lines{"https://app.example"});
 }
 
@@ -369,4 +372,19 @@ TEST_CASE("a file that cannot be read is one error with the reason", "[routerd]"
   CHECK(error("/") == "/: cannot read: Is a directory");
   CHECK(error("/dev/zero") == "/dev/zero: larger than 1 MiB");
   CHECK(error("/dev/null").empty());
+}
+
+TEST_CASE("how long a context lives, and whether it has a door", "[routerd]") {
+  const auto user = [](const std::string& keys) {
+    return parsed("contexts: {user: {" + keys + "}}").contexts.at("user");
+  };
+  CHECK(user("cwd: /w").lifespan == Lifespan{});
+  CHECK(user("ttl: 90s").lifespan == Lifespan{90'000, 0});
+  CHECK(user("idle_timeout: 5m").lifespan == Lifespan{0, 300'000});
+  CHECK(user("api_socket: false").api_socket == false);
+  for (const char* bad : {"ttl: 0s", "ttl: 9000h", "ttl: soon", "idle_timeout: -1s",
+                          "api_socket: perhaps", "api_socket: 1"}) {
+    CAPTURE(bad);
+    CHECK(errors_of("contexts: {user: {" + std::string(bad) + "}}").size() == 1);
+  }
 }

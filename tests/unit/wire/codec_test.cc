@@ -45,8 +45,8 @@ std::size_t offset_of(const std::string& bytes, const std::string& part) {
   ExecRequest, Started, Stopped, Continued, Exited, NotStarted, RunHere, Signal, Resize, Setup,   \
       Ready, Spawn, SpawnFds, ListJobs, JobList, SignalJob, Control, ControlReply, Event, Attach, \
       Attached, Release, JobRefused, ShellUpdate, ShellOrder, ShellState, Queued, KeptExec,       \
-      KeepNote, PortRequest, PortGrant, RunAgain, Walls, FileJob, FileRequest, FileReady,         \
-      FileEntry, FileHead, FileRange, FileData, FileEnd, FileFailed
+      KeepNote, PortRequest, PortGrant, ApiConnection, RunAgain, Walls, FileJob, FileRequest,     \
+      FileReady, FileEntry, FileHead, FileRange, FileData, FileEnd, FileFailed
 
 TEMPLATE_TEST_CASE("every message survives a round trip", "[wire]", EVERY_MESSAGE) {
   const auto full = support::full<TestType>();
@@ -105,6 +105,7 @@ TEST_CASE("every message type has a number of its own, which never changes", "[w
   CHECK(static_cast<int>(type_of<KeepNote>()) == 71);
   CHECK(static_cast<int>(type_of<PortRequest>()) == 50);
   CHECK(static_cast<int>(type_of<PortGrant>()) == 51);
+  CHECK(static_cast<int>(type_of<ApiConnection>()) == 91);
   CHECK(static_cast<int>(type_of<RunAgain>()) == 100);
   CHECK(static_cast<int>(type_of<FileJob>()) == 80);
   CHECK(static_cast<int>(type_of<FileRequest>()) == 81);

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+
+#include "base/unique_fd.h"
+
+namespace routerd {
+
+/// A signal to many processes, by pidfd so that no reused pid gets it, perhaps a second one to who
+/// is left, and the count of who is left then. Lives as long as it waits.
+class ScopedKill : public std::enable_shared_from_this<ScopedKill> {
+ public:
+  struct Order {
+    int signal = 0;
+    /// After `after` those that are left get this one; 0: no second signal.
+    int second_signal = 0;
+    std::chrono::milliseconds after{0};
+  };
+  struct Result {
+    int delivered = 0;  ///< processes that got the first signal
+    int survivors = 0;  ///< of all that were found
+  };
+  /// Who there is to be killed now; asked again until nobody new is found, as they may fork.
+  using Find = std::function<std::set<pid_t>()>;
+  ScopedKill(boost::asio::io_context& io, Find find, Order order,
+             std::function<void(const Result&)> then);
+  /// Signals; `then` is called once, later: when all have ended, or kPatience after the last
+  /// signal.
+  void start();
+
+  static constexpr std::chrono::milliseconds kPatience{500};
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  int deliver(int signal);
+  void watch();
+  int count_left() const;
+
+  boost::asio::steady_timer timer_;
+  Find find_;
+  Order order_;
+  std::function<void(const Result&)> then_;
+  Result result_;
+  /// Everybody who was found.
+  std::map<pid_t, base::UniqueFd> targets_;
+  Clock::time_point until_;
+};
+
+}  // namespace routerd
