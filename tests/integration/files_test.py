@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import http.client
+import json
 import os
 import re
 import signal
@@ -193,6 +194,7 @@ class Contents(FilesCase):
         self.assertEqual(self.here('a/b/c'), b'deep')
         self.refused_put(400, 'invalid-request', 'x', query={'mode': '9'})
         self.refused_put(400, 'invalid-request', 'x', query={'mkdirs': 'perhaps'})
+        self.refused_put(400, 'invalid-request', 'x', headers={'Content-Range': 'bytes 0-0/1'})
         self.refused(400, 'invalid-request', 'GET', '/api/v1/contexts/user/files')
         self.refused(400, 'invalid-request', 'GET', self.address('a' * 4096))
 
@@ -576,6 +578,9 @@ class Streams(FilesCase):
         self.put('f', b'x', 201, context='platform')
         self.assertEqual(self.get('f', context='platform').body, b'x')
         self.assertEqual(self.get('/proc/self/comm', context='platform').body, b'airlock-files\n')
+        routes = [json.loads(line) for line in self.airlock('-o', 'json', 'routes').out.splitlines()]
+        told = {(each['program'], each['outcome']) for each in routes if each['rule'] == 'files'}
+        self.assertEqual(told, {('(files)', 'run_in')})
 
 
 if __name__ == '__main__':
