@@ -74,6 +74,7 @@ void Connection::read_part(std::function<void(Checked<std::string>)> got) {
   }
   if (part_.empty()) {
     part_.resize(kLargestPart);
+    buffer_.reserve(kLargestPart);  // Beast reads no more at once than there is room for
     if (!ask_for_body()) {
       return boost::asio::post(stream_.get_executor(),
                                [self = shared_from_this()] { self->lose(); });
@@ -100,6 +101,7 @@ void Connection::take_part(Error error, const std::function<void(Checked<std::st
   std::string bytes(part_.data(), part_.size() - parts_->get().body().size);
   if (parts_->is_done()) {
     part_ = {};
+    buffer_.shrink_to_fit();
     keeps_alive_ = keeps_alive_then_;
     watch();
   }

@@ -29,7 +29,7 @@ std::string take_tag(std::string_view& text, bool is_weak) {
       text.size() > open && text[open] == '"' ? text.find('"', open + 1) : std::string_view::npos;
   if (close == std::string_view::npos) return {};
   const auto from = has_prefix && is_weak ? open : 0;
-  const std::string tag(text.substr(from, close + 1 - from));
+  std::string tag(text.substr(from, close + 1 - from));
   text.remove_prefix(close + 1);
   return tag;
 }

@@ -51,7 +51,8 @@ std::vector<std::pair<std::string, std::string>> cors_headers(const std::string&
                                                               const GuardRules& rules) {
   if (origin.empty() || !is_in(rules.origins, lower(origin))) return {};
   return {{"Access-Control-Allow-Origin", origin},
-          {"Access-Control-Expose-Headers", "X-Request-Id, Retry-After, Idempotency-Replayed"},
+          {"Access-Control-Expose-Headers",
+           "X-Request-Id, Retry-After, Idempotency-Replayed, ETag, Content-Range, Accept-Ranges"},
           {"Vary", "Origin"}};
 }
 
@@ -64,7 +65,8 @@ std::optional<Response> preflight(const Request& request, const GuardRules& rule
   response.headers.emplace_back("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE");
   response.headers.emplace_back(
       "Access-Control-Allow-Headers",
-      "Authorization, Content-Type, Last-Event-ID, X-Request-Id, Idempotency-Key");
+      "Authorization, Content-Type, Last-Event-ID, X-Request-Id, Idempotency-Key, Range, If-Match, "
+      "If-None-Match");
   response.headers.emplace_back("Access-Control-Max-Age", "600");
   return response;
 }

@@ -165,6 +165,9 @@ void put_file(App& app, const std::shared_ptr<Exchange>& exchange) {
   query.mode(request);
   query.conditions(request);
   request.with_parents = query.flag("mkdirs");
+  if (!exchange->request().header("content-range").empty()) {
+    return refuse(*exchange, problem("invalid-request", "a file is written as a whole"));
+  }
   if (!query.refuses(*exchange)) upload_file(app, exchange, request);
 }
 
@@ -193,9 +196,14 @@ void list_files(App& app, const std::shared_ptr<Exchange>& exchange) {
   if (query.refuses(*exchange)) return;
   answer(app, exchange, std::move(request), [](auto entries, bool is_truncated) {
     std::ranges::sort(entries, {}, &wire::FileEntry::name);
-    json items = json::array();
-    for (const auto& entry : entries) items.push_back(to_json(entry));
-    return json_response({{"items", std::move(items)}, {"isTruncated", is_truncated}});
+    // One by one: as objects all of them would be many times as large.
+    std::string text = "{\"items\":[";
+    for (const auto& entry : entries) {
+      if (text.back() == '}') text += ',';
+      text += to_text(to_json(entry));
+    }
+    text += is_truncated ? "],\"isTruncated\":true}" : "],\"isTruncated\":false}";
+    return Response{200, "application/json", std::move(text), {}};
   });
 }
 

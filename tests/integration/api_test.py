@@ -413,7 +413,8 @@ class Limits(ApiCase):
     def test_what_is_no_http(self):
         self.serve_api()
         self.assertTrue(raw(b'hello\r\n\r\n').startswith(b'HTTP/1.1 400 '))
-        self.assertTrue(raw(b'GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n').startswith(b'HTTP/1.1 400 '))
+        bad = b'GET /%00 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'
+        self.assertTrue(raw(bad).startswith(b'HTTP/1.1 400 '))
         self.assertTrue(raw(b'GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n').startswith(b'HTTP/1.0 200 '))
         self.assertEqual(raw(b'', shut=True), b'')
         self.assertEqual(self.expect(200, 'GET', '/health')['status'], 'ok')

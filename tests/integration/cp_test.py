@@ -169,6 +169,26 @@ class Copy(Case):
         self.assertEqual(self.read(self.out + '/control'), CANARY.encode())
         self.refused(f'user:{self.home}/.secret', self.out, fragments=['No such file'])
 
+    def test_in_every_tier(self):
+        shared = self.dir + '/shared'
+        os.mkdir(shared)
+        os.chmod(shared, 0o777)
+        self.write(self.out + '/f', 'text')
+        self.write(self.home + '/.secret', CANARY)
+        for tier in ('namespaces', 'userns', 'uids', 'landlock', 'none'):
+            with self.subTest(tier):
+                self.up(options=('--tier', tier, '--require-tier', tier, *(('--development',) if tier == 'none' else ())))
+                for _ in range(2):
+                    self.cp(self.out + '/f', f'user:{shared}/{tier}')
+                self.assertEqual(self.read(f'{shared}/{tier}'), b'text')
+                self.cp(f'user:{shared}/{tier}', '-')
+                # What its programs can read, it copies; below /tmp not every tier can hide it.
+                told = self.airlock('cp', f'user:{self.home}/.secret', '-').out
+                self.assertEqual(told, self.exec_in('user', 'cat', self.home + '/.secret').out)
+                self.assertEqual(told, '' if tier in ('namespaces', 'userns') else CANARY)
+                self.airlock('down')
+        self.assertEqual(sorted(os.listdir(shared)), ['landlock', 'namespaces', 'none', 'uids', 'userns'])
+
     def test_completion_knows_it(self):
         for shell in ('bash', 'zsh', 'fish'):
             told = self.airlock('completion', shell).out

@@ -3,17 +3,23 @@
 import base64
 import contextlib
 import http.client
+import json
 import os
 import re
 import signal
 import socket
 import stat
+import struct
+import sys
 import threading
 import urllib.parse
 
 from api_client import PORT, SECRETS, ApiCase
-from harness import CANARY, PATIENCE, descendants, eventually, main, runs_program, BIN
+from harness import BIN, CANARY, FIXTURES, PATIENCE, REFUSED, descendants, eventually, main, runs_program
 from network import own_network
+
+sys.path.insert(0, FIXTURES)
+import wire
 
 MIB = 1 << 20
 
@@ -188,6 +194,7 @@ class Contents(FilesCase):
         self.assertEqual(self.here('a/b/c'), b'deep')
         self.refused_put(400, 'invalid-request', 'x', query={'mode': '9'})
         self.refused_put(400, 'invalid-request', 'x', query={'mkdirs': 'perhaps'})
+        self.refused_put(400, 'invalid-request', 'x', headers={'Content-Range': 'bytes 0-0/1'})
         self.refused(400, 'invalid-request', 'GET', '/api/v1/contexts/user/files')
         self.refused(400, 'invalid-request', 'GET', self.address('a' * 4096))
 
@@ -393,6 +400,53 @@ class Refusals(FilesCase):
         self.put('relative', b'x', 201, context='gone')
 
 
+class BadOrders(FilesCase):
+    """FileJob and FileRequest by hand (docs/PROTOCOL.md, 15)."""
+
+    JOB, REQUEST, FAILED = 80, 81, 88
+
+    def order(self, payload, fds=1):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE)
+        self.addCleanup(ours.close)
+        control = wire.connect(self.runtime + '/control.sock')
+        self.addCleanup(control.close)
+        wire.send_with_fds(control, wire.frame(self.JOB, payload, fds), [theirs.fileno()] * fds)
+        theirs.close()
+        return control, ours
+
+    def job(self, context=b'user', cwd=b'/'):
+        return wire.string(context) + wire.string(cwd) + struct.pack('<IB', 0o022, 0)
+
+    def test_orders(self):
+        pid = self.up()
+        for payload, fds in ((b'', 1), (self.job()[:-1], 1), (self.job() + b'x', 1), (self.job(), 0), (self.job(), 2),
+                             (self.job(b'nobody'), 1), (self.job(cwd=b'relative'), 1), (self.job(cwd=b'/nothing'), 1)):
+            control, _ = self.order(payload, fds)
+            kinds = [kind for kind, _ in wire.answers(control)]
+            self.assertEqual(kinds[-1], wire.NOT_STARTED, payload)
+        self.assertEqual(self.ask('info')['pid'], pid)
+        self.assertEqual(self.exec_in('nobody', 'true').status, REFUSED, 'control')
+
+    def test_requests(self):
+        self.up()
+        for sent in (b'junk', wire.frame(self.REQUEST, b'\xff' * 40), wire.frame(999), wire.header(9 << 20, self.REQUEST),
+                     wire.header(10, self.REQUEST, version=2), b''):
+            control, ours = self.order(self.job())
+            ours.sendall(sent)
+            ours.shutdown(socket.SHUT_WR)
+            self.assertEqual(ours.recv(1000), b'', sent)
+            kind, payload = wire.answers(control)[-1]
+            self.assertEqual((kind, struct.unpack_from('<i', payload)), (wire.EXITED, (0,)), sent)
+        # Control: what is a request is answered.
+        control, ours = self.order(self.job())
+        stat_nothing = (b'\3' + wire.string(b'/nothing') + wire.string(b'') + b'\0' + struct.pack('<I', 0) + b'\0' * 4 +
+                        struct.pack('<I', 0) + wire.string_list([]) * 2)
+        ours.sendall(wire.frame(self.REQUEST, stat_nothing) * 2)
+        for _ in range(2):
+            self.assertEqual(wire.receive(ours), (self.FAILED, b'\0' + struct.pack('<i', 2)))
+
+
 class Streams(FilesCase):
 
     def peak(self, pid, reset=False):
@@ -524,6 +578,9 @@ class Streams(FilesCase):
         self.put('f', b'x', 201, context='platform')
         self.assertEqual(self.get('f', context='platform').body, b'x')
         self.assertEqual(self.get('/proc/self/comm', context='platform').body, b'airlock-files\n')
+        routes = [json.loads(line) for line in self.airlock('-o', 'json', 'routes').out.splitlines()]
+        told = {(each['program'], each['outcome']) for each in routes if each['rule'] == 'files'}
+        self.assertEqual(told, {('(files)', 'run_in')})
 
 
 if __name__ == '__main__':

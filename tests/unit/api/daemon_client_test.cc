@@ -5,8 +5,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "support/fds.h"
-#include "support/temp_dir.h"
+#include "tests/support/fds.h"
+#include "tests/support/temp_dir.h"
 #include "wire/channel.h"
 
 // The daemon closes a connection that says nothing for some seconds, and an API that nobody uses

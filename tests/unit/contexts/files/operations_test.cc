@@ -10,10 +10,10 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "support/child.h"
-#include "support/context_client.h"
-#include "support/fds.h"
-#include "support/temp_dir.h"
+#include "tests/support/child.h"
+#include "tests/support/context_client.h"
+#include "tests/support/fds.h"
+#include "tests/support/temp_dir.h"
 #include "wire/channel.h"
 #include "wire/file_tag.h"
 
@@ -96,7 +96,7 @@ class Tool {
     return 0;
   }
   void leave() { socket_.reset(); }
-  int exit_code() { return child_->wait().exit_code(); }
+  int exit_code() { return child_->wait().exit_code().value_or(-1); }
 
  private:
   base::UniqueFd socket_;
