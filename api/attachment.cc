@@ -9,7 +9,8 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t kLargestOutput = 64u << 10;
+/// With the heads of message and frame no more than Asio writes at once, 64 KiB.
+constexpr std::size_t kLargestOutput = (64u << 10) - 64;
 /// Typing, pasting and files through a terminal; a message also costs its handling.
 constexpr double kInputPerSecond = 1u << 20;
 constexpr double kInputBurst = 4u << 20;

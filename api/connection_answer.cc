@@ -17,6 +17,12 @@ constexpr std::chrono::seconds kLingerTime{5};
 constexpr std::size_t kMostDiscarded = 64u << 20;
 constexpr std::size_t kDiscardedAtOnce = 64u << 10;
 
+/// All of a buffer by as few writes as the socket lets: Asio's own condition offers it 64 KiB at a
+/// time.
+std::size_t write_whole(const boost::system::error_code& error, std::size_t) {
+  return error ? 0 : std::size_t{1} << 30;
+}
+
 }  // namespace
 
 template <class Message>
@@ -93,9 +99,10 @@ void Connection::write_chunk(std::string bytes, std::function<void()> done) {
   };
   stream_.expires_after(server_.limits().write_time);
   if (is_chunked_) {
-    boost::asio::async_write(stream_, http::make_chunk(boost::asio::buffer(*kept)), written);
+    boost::asio::async_write(stream_, http::make_chunk(boost::asio::buffer(*kept)), write_whole,
+                             written);
   } else {
-    boost::asio::async_write(stream_, boost::asio::buffer(*kept), written);
+    boost::asio::async_write(stream_, boost::asio::buffer(*kept), write_whole, written);
   }
 }
 

@@ -24,6 +24,11 @@ using Wait = boost::asio::posix::stream_descriptor;
 namespace {
 
 constexpr std::size_t kMostPerTurn = 256u << 10;
+/// A program that has written so much gets a larger pipe, so that it and we are woken less often.
+/// Not all do from the beginning: there is a limit to what the pipes of one user may take (pipe(7),
+/// pipe-user-pages-soft).
+constexpr std::uint64_t kMuchOutput = 1u << 20;
+constexpr int kLargePipe = 256 << 10;
 constexpr std::chrono::milliseconds kRetryPause{5};
 constexpr int kMostRetries = 400;  // 2 s for the rest of a frame
 
@@ -302,6 +307,9 @@ void Exec::take_output(Stream stream) {
   auto moved = logs_[stream].fill(sources_[stream]->native_handle(),
                                   std::min<std::uint64_t>(left, kMostPerTurn));
   if (!moved) sources_[stream].reset();
+  if (moved && logs_[stream].end() > kMuchOutput && !std::exchange(has_large_pipe_[stream], true)) {
+    (void)::fcntl(sources_[stream]->native_handle(), F_SETPIPE_SZ, kLargePipe);
+  }
   await_output(stream);
   notify();
 }

@@ -106,6 +106,7 @@ class Exec : public std::enable_shared_from_this<Exec> {
   /// Pipes, or as `out` the terminal.
   std::array<std::optional<Descriptor>, kStreams> sources_;
   std::array<bool, kStreams> is_paused_{};
+  std::array<bool, kStreams> has_large_pipe_{};
   std::optional<Descriptor> input_;
   Input input_state_ = Input::none;
   std::optional<wire::Winsize> wanted_size_;

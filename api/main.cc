@@ -3,6 +3,7 @@
 // its own.
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -136,6 +137,10 @@ int serve() {
 }  // namespace
 
 int main() {
+  // Buffers of streams come and go: without this each takes its pages from the kernel and gives
+  // them back.
+  ::mallopt(M_MMAP_THRESHOLD, 2 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 4 << 20);
   try {
     auto logger = spdlog::stderr_logger_st("api");
     logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %l: %v", spdlog::pattern_time_type::utc);

@@ -48,10 +48,10 @@ int find_api() {
 std::string megabytes(double kib) { return number(kib / 1024, 1); }
 
 ApiDaemon::ApiDaemon(const std::string& folder) : airlock_(folder + "/airlock") {
-  require(::mkdtemp(runtime_) != nullptr, "cannot make a folder");
-  ::chmod(runtime_, 0755);
-  ::setenv("AIRLOCK_RUNTIME_DIR", runtime_, 1);
-  const std::string here = runtime_;
+  require(::mkdtemp(folder_) != nullptr, "cannot make a folder");
+  ::chmod(folder_, 0755);
+  const std::string here = folder_;
+  ::setenv("AIRLOCK_RUNTIME_DIR", (here + "/run").c_str(), 1);
   ::mkdir((here + "/etc").c_str(), 0700);
   const auto hash = base::hex(base::sha256(kToken));
   const json token = {{"name", "bench"}, {"sha256", hash}, {"scope", "admin"}};
@@ -67,7 +67,7 @@ ApiDaemon::ApiDaemon(const std::string& folder) : airlock_(folder + "/airlock") 
 
 ApiDaemon::~ApiDaemon() {
   run_command({airlock_, "down"});
-  run_command({"/bin/rm", "-rf", runtime_});
+  run_command({"/bin/rm", "-rf", folder_});
 }
 
 HttpClient ApiDaemon::client() { return {kPort, kToken}; }

@@ -25,7 +25,7 @@ class ApiDaemon {
   static HttpClient client();
   static AttachedClient attach(const std::string& path);
   /// A folder of its own, that contexts see.
-  std::string folder() const { return runtime_; }
+  std::string folder() const { return folder_; }
   double rss_kib() const;
   /// What it has taken so far, user and system; to 10 ms.
   double cpu_seconds() const;
@@ -34,7 +34,7 @@ class ApiDaemon {
 
  private:
   std::string airlock_;
-  char runtime_[30] = "/tmp/airlock-bench-XXXXXX";
+  char folder_[30] = "/tmp/airlock-bench-XXXXXX";
   int pid_ = 0;
 };
 

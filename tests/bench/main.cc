@@ -1,4 +1,5 @@
-// airlock-bench: what routing and the HTTP API cost, beside direct spawns in the same run. Prints Markdown.
+// airlock-bench: what routing and the HTTP API cost, beside direct spawns in the same run. Prints
+// Markdown.
 //
 //   airlock-bench [ROUNDS]           all tables; starts itself as the agent of `airlock run`
 //   airlock-bench --services         those of services only
