@@ -34,7 +34,7 @@ int signal_number(const std::string& text) {
 /// What there is to do, beside to whom.
 std::optional<json> order_of(const JobOptions& options) {
   const int signal = signal_number(options.signal);
-  if (signal < 1 || signal > 64) {
+  if (signal == 0) {
     complain("signal '" + options.signal + "': expected a name or number", 0);
     return {};
   }

@@ -2,11 +2,28 @@
 
 const { UnreachableError, errorOf } = require('./errors.cjs');
 
-/** Requests with a token, and streams of JSON lines. */
+/** What fetch does, over a UNIX socket. */
+function fetchOver(socketPath, path, { method, headers, body, signal }) {
+  const http = require('node:http');
+  const { Readable } = require('node:stream');
+  const sent = body === undefined ? headers : { ...headers, 'Content-Length': Buffer.byteLength(body) };
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, path, method, headers: sent, signal, agent: false }, (answer) => {
+      const hasBody = answer.statusCode !== 204;
+      if (!hasBody) answer.resume();
+      resolve(new Response(hasBody ? Readable.toWeb(answer) : null, { status: answer.statusCode }));
+    });
+    request.on('error', reject);
+    request.end(body);
+  });
+}
+
+/** Requests with a token, and streams of JSON lines. `url` may be unix:/path/of/api.sock. */
 class Http {
   constructor(url, token) {
     this.url = url.replace(/\/+$/, '');
     this.token = token;
+    this.socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined;
   }
 
   async send(method, path, { json, body, accept = 'application/json', headers = {}, signal } = {}) {
@@ -15,9 +32,8 @@ class Http {
     if (json !== undefined) sent['Content-Type'] = 'application/json';
     let response;
     try {
-      response = await fetch(this.url + path, {
-        method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, signal,
-      });
+      const options = { method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, signal };
+      response = await (this.socketPath ? fetchOver(this.socketPath, path, options) : fetch(this.url + path, options));
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new UnreachableError(`${method} ${path}: ${error.cause?.message ?? error.message}`, error);
