@@ -88,7 +88,7 @@ struct LogOptions {
 struct JobOptions {
   /// Or the id of an exec.
   std::string context;
-  /// Number or "all"; empty: the whole context.
+  /// Number or "all"; empty: an exec, or the whole context by its scope.
   std::string job;
   std::string signal = "TERM";
   /// leader, group, exec or context; empty: as what is named has it.

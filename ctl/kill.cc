@@ -34,7 +34,7 @@ int signal_number(const std::string& text) {
 /// What there is to do, beside to whom.
 std::optional<json> order_of(const JobOptions& options) {
   const int signal = signal_number(options.signal);
-  if (signal < 1 || signal > 64) {
+  if (signal == 0) {
     complain("signal '" + options.signal + "': expected a name or number", 0);
     return {};
   }
@@ -90,14 +90,13 @@ int kill_job(const Common& common, const JobOptions& options) {
   auto order = order_of(options);
   if (!order) return kUsage;
   if (is_exec_id(options.context)) return kill_exec(common, options, *order);
-  const std::string scope =
-      options.scope.empty() && options.job.empty() ? "context" : options.scope;
+  const std::string& scope = options.scope;
   json fields = *order;
   fields["context"] = options.context;
   fields["scope"] = scope;
   const bool is_wide = scope == "exec" || scope == "context";
   if (options.job.empty() && scope != "context") {
-    return complain("--scope " + scope + ": of which JOB? 'airlock ps' lists them", kUsage);
+    return complain("which JOB? 'airlock ps' lists them; --scope context is all of them", kUsage);
   }
   if (!options.job.empty()) {
     const auto job = job_number(options.job);

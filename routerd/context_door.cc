@@ -18,6 +18,7 @@ namespace {
 
 /// An API that was killed is back in some 20 ms.
 constexpr std::chrono::milliseconds kMoment{20};
+constexpr std::chrono::seconds kRefusals{1};
 
 }  // namespace
 
@@ -37,15 +38,14 @@ base::Result<void> DoorTaker::give(const std::string& context, base::UniqueFd co
   return wire::send_message(session->socket(), wire::ApiConnection{context}, fds, MSG_DONTWAIT);
 }
 
-base::Result<std::unique_ptr<ContextDoor>> ContextDoor::open(boost::asio::io_context& io,
-                                                             const DoorTaker& taker,
-                                                             std::string context,
-                                                             const std::string& path, unsigned uid,
-                                                             MayEnter may_enter) {
+base::Result<std::unique_ptr<ContextDoor>> ContextDoor::open(
+    boost::asio::io_context& io, const DoorTaker& taker, std::string context,
+    const std::string& path, unsigned uid, MayEnter may_enter, OnRefused on_refused) {
   auto socket = listen_at(path, 0600);
   if (!socket) return tl::unexpected<base::Error>(socket.error());
-  std::unique_ptr<ContextDoor> door(new ContextDoor(
-      io, taker, std::move(*socket), std::move(context), path, std::move(may_enter)));
+  std::unique_ptr<ContextDoor> door(new ContextDoor(io, taker, std::move(*socket),
+                                                    std::move(context), path, std::move(may_enter),
+                                                    std::move(on_refused)));
   if (::geteuid() == 0 && ::chown(path.c_str(), uid, 0) != 0) {
     return base::os_error("chown " + path);
   }
@@ -53,13 +53,15 @@ base::Result<std::unique_ptr<ContextDoor>> ContextDoor::open(boost::asio::io_con
 }
 
 ContextDoor::ContextDoor(boost::asio::io_context& io, const DoorTaker& taker, base::UniqueFd socket,
-                         std::string context, std::string path, MayEnter may_enter)
+                         std::string context, std::string path, MayEnter may_enter,
+                         OnRefused on_refused)
     : taker_(taker),
       socket_(io, socket.release()),
       pause_(io),
       context_(std::move(context)),
       path_(std::move(path)),
-      may_enter_(std::move(may_enter)) {
+      may_enter_(std::move(may_enter)),
+      on_refused_(std::move(on_refused)) {
   wait();
 }
 
@@ -86,14 +88,20 @@ void ContextDoor::accept_all() {
     if (!connection && errno != EAGAIN) return wait_a_moment();  // no descriptor is left, say
     if (!connection) return wait();
     // One that cannot be given is closed: its program sees the end.
-    if (may_enter_(connection.borrow())) (void)taker_.give(context_, std::move(connection));
+    if (may_enter_(connection.borrow())) {
+      (void)taker_.give(context_, std::move(connection));
+    } else if (const auto now = std::chrono::steady_clock::now(); now - told_at_ >= kRefusals) {
+      told_at_ = now;
+      on_refused_(connection.borrow());
+    }
   }
 }
 
 base::Result<std::unique_ptr<ContextDoor>> open_door(boost::asio::io_context& io,
                                                      const DoorTaker& taker,
                                                      const contexts::Context& context,
-                                                     const std::string& path) {
+                                                     const std::string& path,
+                                                     ContextDoor::OnRefused on_refused) {
   const auto& spec = context.spec();
   const bool is_wanted = spec.api_socket.value_or(spec.child_context.empty());
   if (!is_wanted || spec.is_control || context.tier() == contexts::Tier::none) return nullptr;
@@ -104,7 +112,7 @@ base::Result<std::unique_ptr<ContextDoor>> open_door(boost::asio::io_context& io
     return peer && (peer->credentials.uid == uid || peer->credentials.uid == 0) &&
            context.contains(socket, peer->pid);
   };
-  return ContextDoor::open(io, taker, spec.name, path, uid, may_enter);
+  return ContextDoor::open(io, taker, spec.name, path, uid, may_enter, std::move(on_refused));
 }
 
 }  // namespace routerd

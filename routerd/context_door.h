@@ -37,19 +37,21 @@ class ContextDoor {
  public:
   /// Whether the program that connected this socket may come in. Borrowed.
   using MayEnter = std::function<bool(int socket)>;
+  /// Told of one who may not, at most once a second: nobody can fill a log by trying.
+  using OnRefused = std::function<void(int socket)>;
   /// Listens at `path`, for `uid` (and root) only. Borrows `taker`.
   static base::Result<std::unique_ptr<ContextDoor>> open(boost::asio::io_context& io,
                                                          const DoorTaker& taker,
                                                          std::string context,
                                                          const std::string& path, unsigned uid,
-                                                         MayEnter may_enter);
+                                                         MayEnter may_enter, OnRefused on_refused);
   ~ContextDoor();
   ContextDoor(const ContextDoor&) = delete;
   ContextDoor& operator=(const ContextDoor&) = delete;
 
  private:
   ContextDoor(boost::asio::io_context& io, const DoorTaker& taker, base::UniqueFd socket,
-              std::string context, std::string path, MayEnter may_enter);
+              std::string context, std::string path, MayEnter may_enter, OnRefused on_refused);
   void wait();
   void wait_a_moment();
   void accept_all();
@@ -60,6 +62,8 @@ class ContextDoor {
   std::string context_;
   std::string path_;
   MayEnter may_enter_;
+  OnRefused on_refused_;
+  std::chrono::steady_clock::time_point told_at_;
 };
 
 /// The door of `context` at `path`; null where it has none: not wanted, or no place of its own that
@@ -68,6 +72,7 @@ class ContextDoor {
 base::Result<std::unique_ptr<ContextDoor>> open_door(boost::asio::io_context& io,
                                                      const DoorTaker& taker,
                                                      const contexts::Context& context,
-                                                     const std::string& path);
+                                                     const std::string& path,
+                                                     ContextDoor::OnRefused on_refused);
 
 }  // namespace routerd

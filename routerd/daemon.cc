@@ -18,6 +18,7 @@
 #include "routerd/program.h"
 #include "routerd/tier_advice.h"
 #include "routerd/user.h"
+#include "routerd/working_folder.h"
 
 namespace routerd {
 namespace {
@@ -238,45 +239,6 @@ base::Result<std::unique_ptr<Listener>> Daemon::open_router(const std::string& n
   return Listener::open(io_, runtime_.view(name) + "/router.sock", 0666, on_accept);
 }
 
-namespace {
-
-/// Creates the folder a context's programs start in where it is missing; true if it has.
-base::Result<bool> make_working_folder(const contexts::ContextSpec& spec) {
-  const char* folder = spec.cwd.c_str();
-  if (::mkdir(folder, 0755) != 0) {
-    if (errno == EEXIST) return false;
-    return base::os_error("create the working directory " + spec.cwd + " of context '" + spec.name +
-                          "'");
-  }
-  if (::chmod(folder, 0755) != 0) return base::os_error("chmod " + spec.cwd);  // whatever the umask
-  return true;
-}
-
-/// Gives a new working folder to the context's user; of one that was there it only says so when the
-/// user has no right to write in it.
-base::Result<void> settle_working_folder(contexts::Context& context, bool is_new) {
-  const auto user = context.own_ids();
-  const std::string& folder = context.spec().cwd;
-  if (!user) return {};
-  if (is_new) {
-    if (::chown(folder.c_str(), user->uid, user->gid) != 0)
-      return base::os_error("chown " + folder);
-    return {};
-  }
-  struct stat info {};
-  if (context.tier() != contexts::Tier::uids || ::stat(folder.c_str(), &info) != 0) return {};
-  const unsigned rights = info.st_uid == user->uid   ? info.st_mode >> 6
-                          : info.st_gid == user->gid ? info.st_mode >> 3
-                                                     : info.st_mode;
-  if (user->uid != 0 && (rights & 3) != 3) {
-    context.add_lack("its programs, uid " + std::to_string(user->uid) + ", cannot write in " +
-                     folder + ": chown it, or name its owner by 'user'");
-  }
-  return {};
-}
-
-}  // namespace
-
 /// Null where the context has none.
 base::Result<std::unique_ptr<FarmKeeper>> Daemon::make_farm(contexts::Context& context) {
   auto root = context.take_farm_root();
@@ -351,7 +313,14 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     hosted->offers = offers_of(*hosted->context);
   }
   if (options_.serves_api) {
-    auto door = open_door(io_, door_taker_, *hosted->context, runtime_.view(name) + "/api.sock");
+    const auto on_refused = [this, name](int socket) {
+      const auto peer = peer_of(socket);
+      if (!trail_ || !peer) return;
+      trail_->client_refused(peer->pid, peer->credentials.uid,
+                             "the api.sock of context '" + name + "' is for its own programs");
+    };
+    auto door = open_door(io_, door_taker_, *hosted->context, runtime_.view(name) + "/api.sock",
+                          on_refused);
     if (!door) return give_up(door.error());
     hosted->door = std::move(*door);
   }

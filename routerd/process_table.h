@@ -20,7 +20,8 @@ class ProcessTable {
   /// The nearest of `pids` that `pid` is or comes from; 0 if it comes from none of them.
   pid_t nearest(pid_t pid, const std::set<pid_t>& pids) const;
   pid_t parent_of(pid_t pid) const;
-  const std::map<pid_t, pid_t>& parents() const { return parents_; }
+  const std::map<pid_t, pid_t>& parents() const& { return parents_; }
+  const std::map<pid_t, pid_t>& parents() const&& = delete;
 
  private:
   std::map<pid_t, pid_t> parents_;

@@ -44,7 +44,8 @@ std::string who_has(const PortKey& key) {
   if (inodes.empty()) return "connections that ended a moment ago, for at most 60 s more";
   std::size_t count = 0;
   std::string names;
-  for (const auto& [pid, parent] : ProcessTable::read().parents()) {
+  const auto table = ProcessTable::read();
+  for (const auto& [pid, parent] : table.parents()) {
     if (sockets_held_by(pid, inodes).inodes.empty()) continue;
     const auto program = base::read_link("/proc/" + std::to_string(pid) + "/exe");
     names += (count++ == 0 ? "pid " : ", pid ") + std::to_string(pid) + " (" +

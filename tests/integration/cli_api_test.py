@@ -235,7 +235,7 @@ class Killing(ApiCase):
         left = self.airlock('kill', '--scope', 'exec', third)
         self.assertEqual(left.status, 0, left.err)
         self.assertIn('1 are left', left.err)
-        whole = self.airlock('kill', '-s', 'KILL', 'user')
+        whole = self.airlock('kill', '-s', 'KILL', '--scope', 'context', 'user')
         self.assertEqual(whole.status, 0, whole.err)
         self.assertIn('0 are left', whole.err)
         self.assertEqual(self.count(), 0)
@@ -245,10 +245,10 @@ class Killing(ApiCase):
         self.assertEqual(self.ask('kill', '-s', 'KILL', '--scope', 'exec', 'user', str(number)),
                          {'delivered': 2, 'survivors': 0})
         self.assertEqual(self.finish(job).status, -9)
-        for wrong in (['--scope', 'exec', 'user'], ['-s', 'NOTHING', 'user'], ['--kill-after', 'x', 'user'],
+        for wrong in (['user'], ['--scope', 'exec', 'user'], ['-s', 'NOTHING', 'user'], ['--kill-after', 'x', 'user'],
                       ['--scope', 'leader', 'user', '17']):
             self.assertEqual(self.airlock('kill', *wrong).status, USAGE, wrong)
-        self.assertEqual(self.airlock('kill', 'nobody').status, 1)
+        self.assertEqual(self.airlock('kill', '--scope', 'context', 'nobody').status, 1)
 
 
 class Lifespans(ApiCase):

@@ -85,6 +85,32 @@ class Sdk(SdkCase):
         known = self.run_program([node, '--help']).out
         return {'NODE_OPTIONS': '--experimental-websocket'} if '--experimental-websocket' in known else {}
 
+    def test_by_a_contexts_own_door(self):
+        self.serve_api()
+        text = ('const { connect } = require(process.argv[1]); (async () => {\n'
+                'const sandbox = await connect({ url: "unix:" + process.argv[2] });\n'
+                'const context = await sandbox.getContext("user");\n'
+                'const result = await context.exec(["sh", "-c", "echo out; exit 3"]);\n'
+                'const types = []; for await (const e of context.execStream("echo x")) types.push(e.type);\n'
+                'const other = await sandbox.getContext("platform").catch((error) => error.code);\n'
+                'const terminal = await context.terminal().catch((error) => error.message);\n'
+                'console.log(JSON.stringify([result.stdout, result.exitCode, types, other, terminal])); })();\n')
+        door = self.runtime + '/api.sock'
+        ended = self.exec_in('user', shutil.which('node'), '-e', text, SDK, door)
+        self.assertEqual(ended.status, 0, ended.err)
+        told = json.loads(ended.out)
+        self.assertEqual(told[:4], ['out\n', 3, ['start', 'stdout', 'exit'], 'forbidden-scope'])
+        self.assertIn('UNIX socket', told[4])
+        text = ('import airlock_sdk as sdk, json, sys\n'
+                'sandbox = sdk.connect("unix:" + sys.argv[1]); context = sandbox.get_context("user")\n'
+                'result = context.exec(["sh", "-c", "echo out; exit 3"])\n'
+                'types = [event.type for event in context.exec_stream("echo x")]\n'
+                'try: sandbox.get_context("platform")\n'
+                'except sdk.AuthError as error: print(json.dumps([result.stdout, result.exit_code, types, error.code]))\n')
+        ended = self.exec_in('user', PYTHON, '-B', '-c', text, door, options=('-e', 'PYTHONPATH=' + PYTHON_SDK))
+        self.assertEqual(ended.status, 0, ended.err)
+        self.assertEqual(json.loads(ended.out), told[:4])
+
     def test_acceptance(self):
         if not os.path.exists(JUPYTER):
             self.skipTest('needs jupyter-server')

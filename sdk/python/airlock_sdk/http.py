@@ -3,22 +3,38 @@
 import contextlib
 import http.client
 import json
+import socket
 import urllib.parse
 
 from .errors import UnreachableError, error_of
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a UNIX socket."""
+
+    def __init__(self, path, _):
+        super().__init__('localhost')
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self._path)
+
+
 class Http:
-    """One connection per request, so that threads may share it."""
+    """One connection per request, so that threads may share it. `url` may be unix:/path/of/api.sock."""
 
     def __init__(self, url, token):
         parts = urllib.parse.urlsplit(url)
+        self._token = token
+        if parts.scheme == 'unix' and parts.path:
+            self._connect, self._place, self._base = _UnixConnection, (parts.path, None), ''
+            return
         if parts.scheme not in ('http', 'https') or not parts.hostname:
             raise ValueError(f'expected a URL such as http://127.0.0.1:8080, got {url!r}')
         self._connect = http.client.HTTPSConnection if parts.scheme == 'https' else http.client.HTTPConnection
         self._place = (parts.hostname, parts.port)
         self._base = parts.path.rstrip('/')
-        self._token = token
 
     @contextlib.contextmanager
     def _response(self, method, path, body, headers):

@@ -2,11 +2,30 @@
 
 const { UnreachableError, errorOf } = require('./errors.cjs');
 
-/** Requests with a token, and streams of JSON lines. */
+/** What fetch does, over a UNIX socket. */
+function fetchOver(socketPath, path, { method, headers, body, signal }) {
+  const http = require('node:http');
+  const { Readable, pipeline } = require('node:stream');
+  const isWhole = body === undefined || typeof body === 'string' || ArrayBuffer.isView(body);
+  const sent = isWhole && body !== undefined ? { ...headers, 'Content-Length': Buffer.byteLength(body) } : headers;
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, path, method, headers: sent, signal, agent: false }, (answer) => {
+      const hasBody = ![204, 304].includes(answer.statusCode);
+      if (!hasBody) answer.resume();
+      resolve(new Response(hasBody ? Readable.toWeb(answer) : null, { status: answer.statusCode, headers: answer.headers }));
+    });
+    request.on('error', reject);
+    if (isWhole) request.end(body);
+    else pipeline(Readable.from(body), request, (error) => error && reject(error));
+  });
+}
+
+/** Requests with a token, and streams of JSON lines. `url` may be unix:/path/of/api.sock. */
 class Http {
   constructor(url, token) {
     this.url = url.replace(/\/+$/, '');
     this.token = token;
+    this.socketPath = url.startsWith('unix:') ? url.slice('unix:'.length) : undefined;
   }
 
   async send(method, path, { json, body, duplex, accept = 'application/json', headers = {}, signal } = {}) {
@@ -15,9 +34,8 @@ class Http {
     if (json !== undefined) sent['Content-Type'] = 'application/json';
     let response;
     try {
-      response = await fetch(this.url + path, {
-        method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, duplex, signal,
-      });
+      const options = { method, headers: sent, body: json !== undefined ? JSON.stringify(json) : body, duplex, signal };
+      response = await (this.socketPath ? fetchOver(this.socketPath, path, options) : fetch(this.url + path, options));
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new UnreachableError(`${method} ${path}: ${error.cause?.message ?? error.message}`, error);

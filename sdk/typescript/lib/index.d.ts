@@ -1,5 +1,5 @@
 export interface ConnectOptions {
-  /** Default: AIRLOCK_URL, or http://127.0.0.1:8080. */
+  /** Default: AIRLOCK_URL, or http://127.0.0.1:8080. unix:/run/airlock/api.sock in a context (Node): needs no token. */
   url?: string;
   /** Default: AIRLOCK_TOKEN. */
   token?: string;

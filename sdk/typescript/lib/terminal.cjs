@@ -50,6 +50,11 @@ class Terminal {
     this.exited.catch(() => {});
   }
 
+  /** Throws where there can be none. */
+  static check(http) {
+    if (http.socketPath) throw new AirlockError('terminals need a URL of http: no WebSocket by a UNIX socket');
+  }
+
   /** Resolves when it is attached for the first time. */
   open({ takeover = false } = {}) {
     return new Promise((resolve, reject) => {
