@@ -295,7 +295,8 @@ void add_jobs(CLI::App& app, CommandLine& line) {
   kill->add_option("--kill-after", line.job.kill_after,
                    "SIGKILL for those that are left after this time, e.g. 5s");
   kill->add_option("CONTEXT", line.job.context, "or the id of an exec")->required();
-  kill->add_option("JOB", line.job.job, "number of 'airlock ps', or 'all'; not with --scope context");
+  kill->add_option("JOB", line.job.job,
+                   "number of 'airlock ps', or 'all'; not with --scope context");
   auto* wait = command(app, line, "wait", "Wait for execs to end, or contexts to be idle",
                        [&line] { return wait_for(line.common, line.words); });
   wait->add_option("CONTEXT", line.words, "ids of execs, or contexts")->required();
