@@ -256,86 +256,109 @@ base::Result<std::unique_ptr<FarmKeeper>> Daemon::make_farm(contexts::Context& c
   return keeper;
 }
 
-base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
-  const std::string name = spec.name;
-  if (auto valid = contexts::validate(spec); !valid)
-    return tl::unexpected<base::Error>(valid.error());
-  if (const HostedContext* existing = find(name)) {
-    if (!existing->is_claimable) {
-      return base::failure("context '" + name + "'", EEXIST,
-                           "choose another name or remove it first");
-    }
-    (void)destroy(name);
+/// Of a configured context that nobody has used yet; another one keeps its name (EEXIST).
+base::Result<void> Daemon::free_name(const std::string& name) {
+  const HostedContext* existing = find(name);
+  if (existing == nullptr) return {};
+  if (!existing->is_claimable) {
+    return base::failure("context '" + name + "'", EEXIST,
+                         "choose another name or remove it first");
   }
+  (void)destroy(name);
+  return {};
+}
+
+/// What `spec` leaves to the daemon.
+base::Result<void> Daemon::complete(contexts::ContextSpec& spec) const {
   if (!spec.is_platform) {
     spec.hide.insert(spec.hide.end(), options_.hide.begin(), options_.hide.end());
   }
   if (trail_) spec.hide.push_back(options_.audit.folder);
-  if (!spec.user.empty()) {
-    auto user = find_user(spec.user);
-    if (!user) return tl::unexpected<base::Error>(user.error());
-    spec.user_ids = *user;
-  }
+  if (spec.user.empty()) return {};
+  auto user = find_user(spec.user);
+  if (!user) return tl::unexpected<base::Error>(user.error());
+  spec.user_ids = *user;
+  return {};
+}
+
+/// What its programs' children are routed by.
+base::Result<void> Daemon::add_route(HostedContext& hosted) {
+  const std::string& name = hosted.spec().name;
+  auto router = open_router(name);
+  if (!router) return tl::unexpected<base::Error>(router.error());
+  hosted.router = std::move(*router);
+  hosted.stub_path = runtime_.view(name) + "/airlock-stub";
+  hosted.stub_id = file_id(hosted.stub_path);
+  auto farm = make_farm(*hosted.context);
+  if (!farm) return tl::unexpected<base::Error>(farm.error());
+  hosted.farm = std::move(*farm);
+  if (auto tried = hosted.context->await_walls(); !tried) return tried;
+  hosted.offers = offers_of(*hosted.context);
+  return {};
+}
+
+/// Its own way to the API.
+base::Result<void> Daemon::add_door(HostedContext& hosted) {
+  const std::string& name = hosted.spec().name;
+  const auto on_refused = [this, name](int socket) {
+    const auto peer = peer_of(socket);
+    if (!trail_ || !peer) return;
+    trail_->client_refused(peer->pid, peer->credentials.uid,
+                           "the api.sock of context '" + name + "' is for its own programs");
+  };
+  auto door =
+      open_door(io_, door_taker_, *hosted.context, runtime_.view(name) + "/api.sock", on_refused);
+  if (!door) return tl::unexpected<base::Error>(door.error());
+  hosted.door = std::move(*door);
+  return {};
+}
+
+/// From here on it runs programs.
+void Daemon::open_for_jobs(HostedContext& hosted) {
+  const std::string name = hosted.spec().name;
+  hosted.handover = std::make_unique<Handover>(
+      io_, hosted.context->channel(),
+      [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
+      [this, name] { context_ended(name); });
+  hosted.handover->cap(hosted.context->rlimit_caps());
+  Shells::OnEnded on_ended;
+  if (trail_) on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
+  hosted.shells = std::make_shared<Shells>(
+      io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
+      std::move(on_ended));
+  hosted.add_file_tool = [this, name] { return runtime_.add_file_tool(name, options_.programs); };
+  hosted.lifetime = make_lifetime(*this, name);
+}
+
+base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
+  const std::string name = spec.name;
+  const bool has_route = !spec.child_context.empty();
+  auto done = contexts::validate(spec);
+  if (done) done = free_name(name);
+  if (done) done = complete(spec);
+  if (!done) return tl::unexpected<base::Error>(done.error());
   auto has_new_folder = make_working_folder(spec);
   if (!has_new_folder) return tl::unexpected<base::Error>(has_new_folder.error());
-  const bool has_route = !spec.child_context.empty();
+  auto hosted = std::make_unique<HostedContext>();
   auto context = contexts::Context::create(std::move(spec), {.runtime = runtime_,
                                                              .programs = options_.programs,
                                                              .tier = tier_,
                                                              .reports_jobs = trail_ != nullptr,
                                                              .marks_sockets = options_.serves_api});
-  if (!context) {
-    runtime_.remove(name);
-    return tl::unexpected<base::Error>(context.error());
+  if (context) {
+    hosted->context = std::move(*context);
+    done = settle_working_folder(*hosted->context, *has_new_folder);
+    if (done && has_route) done = add_route(*hosted);
+    if (done && options_.serves_api) done = add_door(*hosted);
+  } else {
+    done = tl::unexpected<base::Error>(context.error());
   }
-  auto hosted = std::make_unique<HostedContext>();
-  hosted->context = std::move(*context);
-  const auto give_up = [&](const base::Error& error) {
+  if (!done) {
     hosted.reset();  // ends it; after that nothing of it may stay
     runtime_.remove(name);
-    return tl::unexpected<base::Error>(error);
-  };
-  if (auto settled = settle_working_folder(*hosted->context, *has_new_folder); !settled) {
-    return give_up(settled.error());
+    return tl::unexpected<base::Error>(done.error());
   }
-  if (has_route) {
-    auto router = open_router(name);
-    if (!router) return give_up(router.error());
-    hosted->router = std::move(*router);
-    hosted->stub_path = runtime_.view(name) + "/airlock-stub";
-    hosted->stub_id = file_id(hosted->stub_path);
-    auto farm = make_farm(*hosted->context);
-    if (!farm) return give_up(farm.error());
-    hosted->farm = std::move(*farm);
-    if (auto tried = hosted->context->await_walls(); !tried) {
-      return give_up(tried.error());
-    }
-    hosted->offers = offers_of(*hosted->context);
-  }
-  if (options_.serves_api) {
-    const auto on_refused = [this, name](int socket) {
-      const auto peer = peer_of(socket);
-      if (!trail_ || !peer) return;
-      trail_->client_refused(peer->pid, peer->credentials.uid,
-                             "the api.sock of context '" + name + "' is for its own programs");
-    };
-    auto door = open_door(io_, door_taker_, *hosted->context, runtime_.view(name) + "/api.sock",
-                          on_refused);
-    if (!door) return give_up(door.error());
-    hosted->door = std::move(*door);
-  }
-  hosted->handover = std::make_unique<Handover>(
-      io_, hosted->context->channel(),
-      [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
-      [this, name] { context_ended(name); });
-  hosted->handover->cap(hosted->context->rlimit_caps());
-  Shells::OnEnded on_ended;
-  if (trail_) on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
-  hosted->shells = std::make_shared<Shells>(
-      io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
-      std::move(on_ended));
-  hosted->add_file_tool = [this, name] { return runtime_.add_file_tool(name, options_.programs); };
-  hosted->lifetime = make_lifetime(*this, name);
+  open_for_jobs(*hosted);
   if (trail_) trail_->context_created(*hosted->context);
   spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
   return hosted_.emplace(name, std::move(hosted)).first->second.get();

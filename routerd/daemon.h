@@ -111,6 +111,11 @@ class Daemon {
   void await_end_of_probe();
   void watch_limits();
   void drain();
+  base::Result<void> free_name(const std::string& name);
+  base::Result<void> complete(contexts::ContextSpec& spec) const;
+  base::Result<void> add_route(HostedContext& hosted);
+  base::Result<void> add_door(HostedContext& hosted);
+  void open_for_jobs(HostedContext& hosted);
   base::Result<std::unique_ptr<Listener>> open_router(const std::string& name);
   base::Result<std::unique_ptr<FarmKeeper>> make_farm(contexts::Context& context);
   std::shared_ptr<FrameSession> accept_client(base::UniqueFd socket);
