@@ -14,6 +14,18 @@ namespace {
 constexpr int kTries = 100;
 constexpr std::chrono::milliseconds kPause{20};
 
+/// By an API that ended meanwhile; the next one is there at once.
+bool may_ask_again(const HttpRequest& request, const base::Error& error) {
+  if (error.code == EAGAIN || error.code == EPIPE) return true;
+  return error.code == ECONNRESET && request.method == "GET";
+}
+
+base::Result<HttpAnswer> ask_once(Client& client, const HttpRequest& request) {
+  auto connection = client.api_connection();
+  if (!connection) return tl::unexpected<base::Error>(connection.error());
+  return HttpAnswer::ask(std::move(*connection), request);
+}
+
 }  // namespace
 
 std::optional<HttpAnswer> ask_api(const Common& common, const HttpRequest& request) {
@@ -22,14 +34,12 @@ std::optional<HttpAnswer> ask_api(const Common& common, const HttpRequest& reque
     complain("no daemon serves " + common.runtime_dir + " (" + client.error().message() + ")", 0);
     return {};
   }
-  auto connection = client->api_connection();
-  // An API that has just been started anew.
-  for (int tries = 0; !connection && connection.error().code == EAGAIN && tries < kTries; ++tries) {
+  auto answer = ask_once(*client, request);
+  for (int tries = 0; !answer && may_ask_again(request, answer.error()) && tries < kTries;
+       ++tries) {
     std::this_thread::sleep_for(kPause);
-    connection = client->api_connection();
+    answer = ask_once(*client, request);
   }
-  auto answer = connection ? HttpAnswer::ask(std::move(*connection), request)
-                           : tl::unexpected<base::Error>(connection.error());
   if (answer) return std::move(*answer);
   complain(answer.error().message(), 0);
   return {};

@@ -1,11 +1,10 @@
 #include "ctl/http.h"
 
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-
-#include "base/file.h"
 
 namespace ctl {
 
@@ -34,11 +33,23 @@ std::string text_of(const HttpRequest& request) {
   return text + "\r\n" + request.body;
 }
 
+/// EPIPE: nobody has read anything of it.
+Result<void> send_all(int socket, std::string_view bytes) {
+  for (std::size_t sent = 0; sent < bytes.size();) {
+    const ssize_t n = ::send(socket, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && sent > 0) return base::failure("ask the API", ECONNRESET);
+    if (n < 0) return base::os_error("ask the API");
+    sent += static_cast<std::size_t>(n);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<HttpAnswer> HttpAnswer::ask(base::UniqueFd connection, const HttpRequest& request) {
   HttpAnswer answer(std::move(connection));
-  if (auto sent = base::write_all(answer.socket(), text_of(request)); !sent) {
+  if (auto sent = send_all(answer.socket(), text_of(request)); !sent) {
     return tl::unexpected<base::Error>(sent.error());
   }
   if (auto read = answer.read_head(); !read) return tl::unexpected<base::Error>(read.error());

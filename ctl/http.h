@@ -23,7 +23,8 @@ struct HttpRequest {
 class HttpAnswer {
  public:
   /// Sends `request` over `connection`, which is used for nothing else, and reads the head of the
-  /// answer. EPROTO: that is not HTTP/1.1.
+  /// answer. EPROTO: that is not HTTP/1.1; EPIPE: nobody has got anything of the request;
+  /// ECONNRESET: whether it was done is not known.
   static base::Result<HttpAnswer> ask(base::UniqueFd connection, const HttpRequest& request);
 
   unsigned status() const { return status_; }
