@@ -4,7 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <utility>
 
 namespace routerd {
 
@@ -21,6 +22,11 @@ bool has_ended(const base::UniqueFd& pidfd) {
   return ::poll(&end, 1, 0) == 1;
 }
 
+/// False if it has ended.
+bool send(const base::UniqueFd& pidfd, int signal) {
+  return !has_ended(pidfd) && ::syscall(SYS_pidfd_send_signal, pidfd.borrow(), signal, 0, 0) == 0;
+}
+
 }  // namespace
 
 ScopedKill::ScopedKill(boost::asio::io_context& io, Find find, Order order,
@@ -28,44 +34,60 @@ ScopedKill::ScopedKill(boost::asio::io_context& io, Find find, Order order,
     : timer_(io), find_(std::move(find)), order_(order), then_(std::move(then)) {}
 
 void ScopedKill::start() {
-  result_.delivered = deliver(order_.signal);
+  result_.delivered = reach(order_.signal);
   until_ = Clock::now() + (order_.second_signal != 0 ? order_.after : kPatience);
   watch();
 }
 
-/// To those found before, and to those found now.
-int ScopedKill::deliver(int signal) {
-  int delivered = 0;
-  const auto send = [signal, &delivered](const base::UniqueFd& pidfd) {
-    const bool is_sent =
-        !has_ended(pidfd) && ::syscall(SYS_pidfd_send_signal, pidfd.borrow(), signal, 0, 0) == 0;
-    delivered += is_sent ? 1 : 0;
-  };
-  for (const auto& [pid, pidfd] : targets_) send(pidfd);
-  for (int round = 0; round < kMostRounds; ++round) {
-    bool is_new = false;
-    for (const pid_t pid : find_()) {
-      if (targets_.contains(pid)) continue;
-      base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-      if (!pidfd) continue;  // has ended
-      is_new = true;
-      send(targets_.emplace(pid, std::move(pidfd)).first->second);
+ScopedKill::Targets ScopedKill::open_new() {
+  Targets opened;
+  are_more_ = false;
+  for (const pid_t pid : find_()) {
+    if (targets_.contains(pid)) continue;
+    if (targets_.size() + opened.size() >= kMostHeld) {
+      are_more_ = true;
+      break;
     }
-    if (!is_new) break;
+    base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!pidfd && errno != ESRCH) are_more_ = true;  // no descriptor is left
+    if (pidfd && !has_ended(pidfd)) opened.emplace(pid, std::move(pidfd));
+  }
+  if (opened.empty()) return opened;
+  // Who has got a number between being found and being opened may be anybody.
+  const auto still = find_();
+  std::erase_if(opened, [&still](const auto& each) { return !still.contains(each.first); });
+  return opened;
+}
+
+/// Signals those who have not got a signal yet, and whom they start meanwhile.
+int ScopedKill::reach(int signal) {
+  int delivered = 0;
+  for (int round = 0; round < kMostRounds; ++round) {
+    std::erase_if(targets_, [](const auto& each) { return has_ended(each.second); });
+    auto found = open_new();
+    if (found.empty()) break;
+    for (const auto& [pid, pidfd] : found) delivered += send(pidfd, signal);
+    targets_.merge(found);
   }
   return delivered;
 }
 
-int ScopedKill::count_left() const {
-  return static_cast<int>(
-      std::ranges::count_if(targets_, [](const auto& each) { return !has_ended(each.second); }));
+int ScopedKill::count_left() {
+  std::erase_if(targets_, [](const auto& each) { return has_ended(each.second); });
+  if (!are_more_) return static_cast<int>(targets_.size());
+  auto all = find_();
+  for (const auto& [pid, pidfd] : targets_) all.insert(pid);
+  return static_cast<int>(all.size());
 }
 
 void ScopedKill::watch() {
+  if (are_more_) result_.delivered += reach(order_.signal);
   const int left = count_left();
   const bool is_late = Clock::now() >= until_;
   if (left > 0 && is_late && order_.second_signal != 0) {
-    deliver(std::exchange(order_.second_signal, 0));
+    order_.signal = std::exchange(order_.second_signal, 0);
+    for (const auto& [pid, pidfd] : targets_) send(pidfd, order_.signal);
+    result_.delivered += reach(order_.signal);
     until_ = Clock::now() + kPatience;
   } else if (left == 0 || is_late) {
     result_.survivors = left;

@@ -25,7 +25,7 @@ class ScopedKill : public std::enable_shared_from_this<ScopedKill> {
     std::chrono::milliseconds after{0};
   };
   struct Result {
-    int delivered = 0;  ///< processes that got the first signal
+    int delivered = 0;  ///< processes that got a signal
     int survivors = 0;  ///< of all that were found
   };
   /// Who there is to be killed now; asked again until nobody new is found, as they may fork.
@@ -37,20 +37,26 @@ class ScopedKill : public std::enable_shared_from_this<ScopedKill> {
   void start();
 
   static constexpr std::chrono::milliseconds kPatience{500};
+  /// Descriptors held at a time; more processes are reached as these end, or counted at the end.
+  static constexpr std::size_t kMostHeld = 1024;
 
  private:
   using Clock = std::chrono::steady_clock;
-  int deliver(int signal);
+  using Targets = std::map<pid_t, base::UniqueFd>;
+  int reach(int signal);
+  Targets open_new();
   void watch();
-  int count_left() const;
+  int count_left();
 
   boost::asio::steady_timer timer_;
   Find find_;
   Order order_;
   std::function<void(const Result&)> then_;
   Result result_;
-  /// Everybody who was found.
-  std::map<pid_t, base::UniqueFd> targets_;
+  /// Who was found and has not ended.
+  Targets targets_;
+  /// There were more than could be held.
+  bool are_more_ = false;
   Clock::time_point until_;
 };
 
