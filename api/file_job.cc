@@ -11,13 +11,16 @@ namespace api {
 
 using nlohmann::json;
 
-std::shared_ptr<FileJob> FileJob::start(App& app, const std::string& context,
+std::shared_ptr<FileJob> FileJob::start(App& app, Exchange& exchange,
                                         const wire::FileRequest& request, bool outlives_us,
                                         Events events) {
   std::shared_ptr<FileJob> job(new FileJob(app));
-  job->context_ = context;
+  job->context_ = exchange.request().param("context");
   job->events_ = std::move(events);
-  wire::FileJob order{.context = context, .cwd = request.path.starts_with('/') ? "/" : ""};
+  exchange.on_gone([weak = job->weak_from_this()] {
+    if (const auto alive = weak.lock()) alive->close();
+  });
+  wire::FileJob order{.context = job->context_, .cwd = request.path.starts_with('/') ? "/" : ""};
   if (!request.to.starts_with('/') && !request.to.empty()) order.cwd.clear();
   if (outlives_us) order.on_disconnect = wire::OnDisconnect::keep;
   if (auto begun = job->begin(order, request); !begun) {

@@ -24,9 +24,9 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
     /// All that was sent and had to wait is taken.
     std::function<void()> on_room = [] {};
   };
-  /// Events come later, never from inside a call. `outlives_us`: it goes on when this process ends,
-  /// to clean up after itself.
-  static std::shared_ptr<FileJob> start(App& app, const std::string& context,
+  /// In the context of `exchange`, until its client is gone. Events come later, never from inside a
+  /// call. `outlives_us`: it goes on when this process ends, to clean up after itself.
+  static std::shared_ptr<FileJob> start(App& app, Exchange& exchange,
                                         const wire::FileRequest& request, bool outlives_us,
                                         Events events);
 

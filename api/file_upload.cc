@@ -17,10 +17,7 @@ class Upload : public std::enable_shared_from_this<Upload> {
 
   void start(App& app, const wire::FileRequest& request) {
     const auto self = shared_from_this();
-    exchange_->on_gone([weak = weak_from_this()] {
-      if (const auto alive = weak.lock()) alive->job_->close();
-    });
-    job_ = FileJob::start(app, exchange_->request().param("context"), request, true,
+    job_ = FileJob::start(app, *exchange_, request, true,
                           {.on_message = [self](const wire::Frame& frame) { self->take(frame); },
                            .on_failed = [self](const Problem& why) { self->fail(why); },
                            .on_room =

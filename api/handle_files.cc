@@ -25,10 +25,7 @@ class FileAnswer : public std::enable_shared_from_this<FileAnswer> {
 
   void start(App& app) {
     const auto self = shared_from_this();
-    exchange_->on_gone([weak = weak_from_this()] {
-      if (const auto alive = weak.lock()) alive->job_->close();
-    });
-    job_ = FileJob::start(app, exchange_->request().param("context"), request_, false,
+    job_ = FileJob::start(app, *exchange_, request_, false,
                           {.on_message = [self](const wire::Frame& frame) { self->take(frame); },
                            .on_failed = [self](const Problem& why) { self->fail(why); }});
     const bool is_quick = request_.operation == Operation::stat;

@@ -96,7 +96,7 @@ Result<UidLease> UidLease::take(std::string_view context) {
 }
 
 std::uint32_t UidLease::first_of_block() const {
-  constexpr std::uint32_t kFirst = 0x70000000;  // systemd: uids, gids, "Container UIDs" end there
+  constexpr std::uint32_t kFirst = 0x70000000;  // systemd's for containers end before
   return kFirst + (uid_ - kFirstOwnUid) * 65536;
 }
 
