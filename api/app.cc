@@ -25,33 +25,15 @@ Problem problem_of(const base::Error& error) {
   }
 }
 
-namespace {
-
-nlohmann::json origin_of(const Request& request) {
-  nlohmann::json origin = {{"requestId", request.id},
-                           {"client", request.client},
-                           {"token", request.token ? request.token->name : ""}};
+AskedBy asked_by(const App& app, const Request& request) {
+  if (!app.is_audited) return {};
+  AskedBy fields = {{"operation", request.operation},
+                    {"requestId", request.id},
+                    {"client", request.client},
+                    {"token", request.token ? request.token->name : ""}};
   const auto& trace = request.header("traceparent");
-  if (is_traceparent(trace)) origin["traceparent"] = trace;
-  return origin;
-}
-
-}  // namespace
-
-void record_exec(App& app, const Request& request, const std::shared_ptr<Exec>& exec) {
-  if (!app.is_audited) return;
-  auto subscription = std::make_shared<std::uint64_t>(0);
-  *subscription = exec->subscribe(
-      [&app, weak = std::weak_ptr(exec), subscription, origin = origin_of(request)] {
-        const auto started = weak.lock();
-        if (!started || (started->facts().job == 0 && !started->has_ended())) return;
-        nlohmann::json record = origin;
-        record["exec"] = started->facts().id;
-        record["context"] = started->facts().context;
-        record["job"] = started->facts().job;
-        app.daemon->ask("api.exec", std::move(record), [](const base::Result<nlohmann::json>&) {});
-        started->unsubscribe(*subscription);  // the last: this is gone then
-      });
+  if (is_traceparent(trace)) fields["traceparent"] = trace;
+  return fields;
 }
 
 void refuse(Exchange& exchange, const Problem& problem) {

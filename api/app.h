@@ -9,6 +9,7 @@
 #include "api/exec_table.h"
 #include "api/guard.h"
 #include "api/idempotency.h"
+#include "api/latency.h"
 #include "api/problem.h"
 #include "api/rate.h"
 #include "api/refusals.h"
@@ -23,6 +24,15 @@ struct Counters {
   std::map<std::string, std::uint64_t> execs;                          ///< by how they ended
   std::uint64_t refused_tokens = 0;
   std::uint64_t connections = 0;  ///< open now
+  /// Of requests that are answered at once or after a while. Not of streams: they begin at once and
+  /// last as long as what they tell of, so neither time says how fast the API is.
+  Latencies latencies;
+  struct Streams {
+    std::uint64_t begun = 0;
+    std::uint64_t open = 0;
+  };
+  Streams events;  ///< Server-Sent Events and NDJSON
+  Streams web_sockets;
 };
 
 /// Everything handlers use. One for the process; single-threaded.
@@ -51,8 +61,8 @@ struct App {
 /// What the client is told when the daemon does not do what it was asked.
 Problem problem_of(const base::Error& error);
 
-/// Has the daemon record in its audit log, once the exec runs, by which request it was started.
-void record_exec(App& app, const Request& request, const std::shared_ptr<Exec>& exec);
+/// What the daemon's audit log shall have of the request that asks for a program.
+AskedBy asked_by(const App& app, const Request& request);
 
 /// Answers with `problem`.
 void refuse(Exchange& exchange, const Problem& problem);

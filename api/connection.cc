@@ -30,6 +30,8 @@ void Connection::read_head() {
 
 void Connection::take_head(Error error) {
   is_first_ = false;
+  begun_ = std::chrono::steady_clock::now();
+  route_ = nullptr;
   request_id_ = make_id("req_");
   origin_.clear();
   is_head_ = false;
@@ -98,6 +100,7 @@ void Connection::dispatch() {
     keeps_alive_ = keeps_alive_then_;
     watch();
   }
+  request_.operation = route_->operation;
   route_->handler(server_.app(),
                   make_exchange(shared_from_this(), std::move(request_), route_->operation));
 }
@@ -139,6 +142,7 @@ void Connection::lose() {
   if (std::exchange(is_gone_, true)) return;
   const auto self = shared_from_this();
   is_watching_ = false;
+  stream_count_.reset();
   stream_.close();
   if (const auto action = std::exchange(on_gone_, nullptr)) action();
 }

@@ -4,6 +4,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +17,21 @@
 #include "api/server.h"
 
 namespace api {
+
+/// Counts a stream for as long as it is open.
+class OpenStream {
+ public:
+  explicit OpenStream(Counters::Streams& streams) : streams_(streams) {
+    ++streams_.begun;
+    ++streams_.open;
+  }
+  OpenStream(const OpenStream&) = delete;
+  OpenStream& operator=(const OpenStream&) = delete;
+  ~OpenStream() { --streams_.open; }
+
+ private:
+  Counters::Streams& streams_;
+};
 
 /// One TCP connection: request after request, each answered before the next is read.
 class Connection : public std::enable_shared_from_this<Connection> {
@@ -72,6 +88,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   template <class Message>
   void set_fields(Message& message, const Response& response);
   std::vector<std::pair<std::string, std::string>> own_fields() const;
+  void count(const std::string& operation, unsigned status);
+  void count_time(unsigned status);
   void finish(Error error);
   void discard(std::size_t left);
 
@@ -85,7 +103,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> whole_;
   std::optional<boost::beast::http::request_parser<boost::beast::http::buffer_body>> parts_;
   std::string part_;
+  /// Null before it is known, and for requests that have none.
   const Route* route_ = nullptr;
+  std::chrono::steady_clock::time_point begun_;
+  std::optional<OpenStream> stream_count_;
   Request request_;
   std::string request_id_;
   std::string origin_;

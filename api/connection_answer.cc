@@ -40,8 +40,20 @@ std::vector<std::pair<std::string, std::string>> Connection::own_fields() const 
   return fields;
 }
 
+void Connection::count(const std::string& operation, unsigned status) {
+  ++server_.app().counters.requests[{operation, status}];
+}
+
+void Connection::count_time(unsigned status) {
+  const bool is_head = is_head_ && route_ != nullptr;
+  const Latencies::Kind kind = {is_head ? "HEAD" : (route_ != nullptr ? route_->method : "other"),
+                                route_ != nullptr ? route_->pattern : "other", status / 100};
+  server_.app().counters.latencies.add(kind, std::chrono::steady_clock::now() - begun_);
+}
+
 void Connection::reply(Response response, const std::string& operation) {
-  ++server_.app().counters.requests[{operation, response.status}];
+  count(operation, response.status);
+  count_time(response.status);
   stop_watching();
   auto message = std::make_shared<http::response<http::string_body>>(
       static_cast<http::status>(response.status), version_);
@@ -61,7 +73,9 @@ void Connection::reply(Response response, const std::string& operation) {
 
 // The head goes out with the first write of the serializer; then only the body follows.
 std::shared_ptr<BodyStream> Connection::start(const Response& head, const std::string& operation) {
-  ++server_.app().counters.requests[{operation, head.status}];
+  count(operation, head.status);
+  head.is_stream ? void(stream_count_.emplace(server_.app().counters.events))
+                 : count_time(head.status);
   is_chunked_ = version_ >= 11 && !head.length;
   if (!is_chunked_ && !head.length) keeps_alive_ = false;
   http::response<http::empty_body> message(static_cast<http::status>(head.status), version_);
@@ -81,7 +95,8 @@ std::shared_ptr<BodyStream> Connection::start(const Response& head, const std::s
 void Connection::upgrade(std::vector<std::pair<std::string, std::string>> headers,
                          const std::string& operation,
                          const std::function<void(std::shared_ptr<MessageSocket>)>& then) {
-  ++server_.app().counters.requests[{operation, 101}];
+  count(operation, 101);
+  stream_count_.emplace(server_.app().counters.web_sockets);
   stop_watching();
   for (const auto& header : own_fields()) headers.push_back(header);
   http::request<http::string_body> request(std::move(head_->get().base()));
@@ -122,6 +137,7 @@ void Connection::cut_body() {
 
 void Connection::finish(Error error) {
   on_gone_ = nullptr;
+  stream_count_.reset();
   if (error) return stream_.close();
   if (keeps_alive_) return read_head();
   Error ignored;

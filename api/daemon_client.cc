@@ -80,6 +80,15 @@ void DaemonClient::ask_apart(const std::string& verb, json fields, Answer answer
   asked->connection->send(wire::Control{to_text(fields)});
 }
 
+void DaemonClient::announce(FrameConnection& connection, const AskedBy& fields,
+                            const std::string& exec) {
+  if (fields.empty()) return;
+  json told = fields;
+  told["verb"] = "api.exec";
+  if (!exec.empty()) told["exec"] = exec;
+  connection.send(wire::Control{to_text(told)});
+}
+
 void DaemonClient::ask_next() {
   if (questions_.empty()) return;
   is_asking_ = true;

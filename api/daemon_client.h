@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "api/exec_order.h"
 #include "api/frame_connection.h"
 #include "base/result.h"
 
@@ -32,6 +33,9 @@ class DaemonClient {
 
   /// For messages of the job store, which are not answered here.
   FrameConnection& jobs() { return *jobs_; }
+  /// Tells on `connection`, before it asks for a program, by which request that is. No fields:
+  /// tells nothing. `exec` may be empty.
+  static void announce(FrameConnection& connection, const AskedBy& fields, const std::string& exec);
 
   /// A connection of its own for a verb that goes on: `on_event` gets the answer first, then each
   /// event. Destroying it ends it.

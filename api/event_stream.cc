@@ -14,6 +14,7 @@ std::shared_ptr<EventStream> EventStream::start(boost::asio::io_context& io,
                                                 EventFormat format) {
   Response head{
       200, media_type(format), "", {{"Cache-Control", "no-store"}, {"X-Accel-Buffering", "no"}}};
+  head.is_stream = true;
   auto body = exchange->start(std::move(head));
   std::shared_ptr<EventStream> stream(
       new EventStream(io, std::move(body), format, exchange->request().id));

@@ -100,6 +100,7 @@ base::Result<std::shared_ptr<Exec>> Exec::start(ExecHost& host, const ExecOrder&
   std::vector<base::UniqueFd> fds = std::move(streams->theirs);
   fds.push_back(std::move(theirs));
   for (auto& fd : kept.fds) fds.push_back(std::move(fd));
+  DaemonClient::announce(host.daemon.jobs(), order.asked_by, exec->facts_.id);
   host.daemon.jobs().send(wire::KeptExec{exec->facts_.id, to_note(exec->facts_),
                                          std::move(kept.names), wire::encode(request)},
                           std::move(fds));

@@ -15,6 +15,10 @@ namespace api {
 /// How output becomes text in an answer.
 enum class Encoding { automatic, utf8, base64 };
 
+/// Who asks for a program, by which request: fields of the verb api.exec (docs/PROTOCOL.md, 10).
+/// Empty: the daemon keeps no audit log.
+using AskedBy = std::map<std::string, std::string>;
+
 /// What a client wants to be run. Pure data.
 struct ExecOrder {
   /// As it was asked for, one of them: text for a shell, or words.
@@ -51,6 +55,8 @@ struct ExecOrder {
   /// Of an exec in a terminal (api/terminals.h): what ExecFacts has of it.
   std::string terminal_id;
   std::string terminal_order;
+
+  AskedBy asked_by;
 };
 
 constexpr std::uint64_t kMostOutput = 64u << 20;

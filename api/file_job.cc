@@ -11,6 +11,12 @@ namespace api {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr std::chrono::seconds kTimeToEnd{5};
+
+}  // namespace
+
 std::shared_ptr<FileJob> FileJob::start(App& app, Exchange& exchange,
                                         const wire::FileRequest& request, bool outlives_us,
                                         Events events) {
@@ -23,13 +29,14 @@ std::shared_ptr<FileJob> FileJob::start(App& app, Exchange& exchange,
   wire::FileJob order{.context = job->context_, .cwd = request.path.starts_with('/') ? "/" : ""};
   if (!request.to.starts_with('/') && !request.to.empty()) order.cwd.clear();
   if (outlives_us) order.on_disconnect = wire::OnDisconnect::keep;
-  if (auto begun = job->begin(order, request); !begun) {
+  if (auto begun = job->begin(order, request, asked_by(app, exchange.request())); !begun) {
     boost::asio::post(app.io, [job, why = problem_of(begun.error())] { job->fail(why); });
   }
   return job;
 }
 
-base::Result<void> FileJob::begin(const wire::FileJob& order, const wire::FileRequest& request) {
+base::Result<void> FileJob::begin(const wire::FileJob& order, const wire::FileRequest& request,
+                                  const AskedBy& asked_by) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     return base::os_error("make a socket for files");
@@ -55,6 +62,7 @@ base::Result<void> FileJob::begin(const wire::FileJob& order, const wire::FileRe
   data_->on_drained([this] {
     if (!is_closed_) events_.on_room();
   });
+  DaemonClient::announce(*job_, asked_by, {});
   job_->send(order, std::move(theirs));
   data_->send(request);
   return {};
@@ -73,6 +81,8 @@ void FileJob::take_answer(const wire::Frame& frame) {
 void FileJob::take_message(const wire::Frame& frame) {
   const auto self = shared_from_this();
   if (is_closed_) return;
+  has_said_all_ =
+      frame.type == wire::MessageType::file_end || frame.type == wire::MessageType::file_failed;
   if (frame.type != wire::MessageType::file_failed) return events_.on_message(frame);
   const auto failure = wire::decode<wire::FileFailed>(frame.payload);
   fail(failure ? problem_of(*failure) : problem("io-error"));
@@ -80,6 +90,7 @@ void FileJob::take_message(const wire::Frame& frame) {
 
 // What it has said is read to its end first.
 void FileJob::lose_program() {
+  if (has_ended_ && is_closed_) deadline_.cancel();  // let_end()
   if (!has_ended_ || !is_silent_ || is_closed_) return;
   if (refusal_) return tell_why_not(*refusal_);
   fail(problem("io-error", "the program that works on files was ended"));
@@ -123,10 +134,17 @@ void FileJob::close() {
   is_closed_ = true;
   // Not now: this may be in the middle of a callback of theirs.
   boost::asio::post(app_.io, [self = shared_from_this()] {
-    self->job_.reset();
     self->data_.reset();
     self->events_ = {};
+    self->has_said_all_ && !self->has_ended_ ? self->let_end() : self->job_.reset();
   });
+}
+
+/// Its requester's leaving would kill it.
+void FileJob::let_end() {
+  deadline_.expires_after(kTimeToEnd);
+  deadline_.async_wait(
+      [self = shared_from_this()](boost::system::error_code) { self->job_.reset(); });
 }
 
 }  // namespace api

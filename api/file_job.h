@@ -45,17 +45,20 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
   void hold();
   void go_on();
 
-  /// Ends it: what was not completed is undone. No events come any more.
+  /// Ends it: what was not completed is undone. No events come any more. A program that has done
+  /// its work has a moment to end by itself, so that the audit log does not call it killed.
   void close();
 
  private:
   explicit FileJob(App& app) : app_(app), deadline_(app.io) {}
-  base::Result<void> begin(const wire::FileJob& order, const wire::FileRequest& request);
+  base::Result<void> begin(const wire::FileJob& order, const wire::FileRequest& request,
+                           const AskedBy& asked_by);
   void take_answer(const wire::Frame& frame);
   void take_message(const wire::Frame& frame);
   void lose_program();
   void tell_why_not(const wire::NotStarted& refusal);
   void fail(const Problem& problem);
+  void let_end();
 
   App& app_;
   std::string context_;
@@ -66,6 +69,7 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
   std::optional<wire::NotStarted> refusal_;
   bool has_ended_ = false;  ///< as its job
   bool is_silent_ = false;  ///< its socket is closed
+  bool has_said_all_ = false;
   bool has_failed_ = false;
   bool is_closed_ = false;
 };

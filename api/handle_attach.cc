@@ -104,8 +104,10 @@ json kubernetes_body(const Request& request) {
 }
 
 base::Result<std::shared_ptr<Audience>> start_for_kubernetes(App& app, const Request& request,
-                                                             const TerminalOrder& order) {
-  if (is_set(request, "tty")) return app.terminals->create(order, request.param("context"));
+                                                             TerminalOrder order) {
+  order.exec.asked_by = asked_by(app, request);
+  if (is_set(request, "tty"))
+    return app.terminals->create(std::move(order), request.param("context"));
   auto exec = app.execs->start(order.exec, request.param("context"));
   if (!exec) return tl::unexpected<base::Error>(exec.error());
   return app.terminals->of_exec(*exec);

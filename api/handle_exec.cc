@@ -118,13 +118,13 @@ void tell(App& app, const std::shared_ptr<Exchange>& exchange, std::shared_ptr<E
 }
 
 void run(App& app, const std::shared_ptr<Exchange>& exchange, ExecOrder order) {
+  order.asked_by = asked_by(app, exchange->request());
   auto exec = app.execs->start(order, exchange->request().param("context"));
   if (!exec) {
     app.idempotency.drop(order.once_name);
     return refuse(*exchange, problem_of(exec.error()));
   }
   app.idempotency.keep_exec(order.once_name, (*exec)->facts().id);
-  record_exec(app, exchange->request(), *exec);
   tell(app, exchange, std::move(*exec), std::move(order));
 }
 

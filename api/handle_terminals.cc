@@ -37,7 +37,9 @@ void create_terminal(App& app, const std::shared_ptr<Exchange>& exchange) {
       "ctx.inspect", {{"context", context}},
       [&app, exchange, context, order = std::move(*order)](const base::Result<json>& there) {
         if (!there) return refuse(*exchange, problem_of(there.error()));
-        const auto terminal = app.terminals->create(order, context);
+        TerminalOrder known = order;
+        known.exec.asked_by = asked_by(app, exchange->request());
+        const auto terminal = app.terminals->create(std::move(known), context);
         if (!terminal) return refuse(*exchange, problem_of(terminal.error()));
         exchange->reply(json_response(to_json(**terminal), 201));
       });
@@ -58,7 +60,8 @@ void end_terminal(App& app, const std::shared_ptr<Exchange>& exchange) {
 void reset_terminal(App& app, const std::shared_ptr<Exchange>& exchange) {
   const auto terminal = find_or_refuse(app, *exchange);
   if (!terminal) return;
-  if (const auto done = app.terminals->reset(*terminal); !done) {
+  const auto done = app.terminals->reset(*terminal, asked_by(app, exchange->request()));
+  if (!done) {
     return refuse(*exchange, problem_of(done.error()));
   }
   exchange->reply(json_response(to_json(*terminal)));

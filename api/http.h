@@ -38,6 +38,8 @@ struct Request {
   /// Who asks; null for routes without authentication.
   std::shared_ptr<const Token> token;
   std::string id;
+  /// Of its route, as in openapi.json.
+  std::string operation;
 
   /// "" if there is none.
   const std::string& header(const std::string& name) const;
@@ -54,6 +56,8 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers;
   /// Bytes of the body, where it is not `body`: of a stream, or of what HEAD does not get.
   std::optional<std::uint64_t> length = std::nullopt;
+  /// A stream of events: it lasts as long as what it tells of.
+  bool is_stream = false;
 };
 
 /// Splits a request target into path and query and decodes both. False: not a path, a bad escape, a

@@ -62,10 +62,11 @@ std::shared_ptr<Audience> Terminals::of_exec(const std::shared_ptr<Exec>& exec) 
   return audience;
 }
 
-base::Result<void> Terminals::reset(Audience& terminal) {
+base::Result<void> Terminals::reset(Audience& terminal, AskedBy asked_by) {
   const auto old = terminal.exec();
   auto order = order_of(*old, execs_.new_shell());
   if (!order) return base::failure("reset a terminal", EBADMSG);
+  order->exec.asked_by = std::move(asked_by);
   if (const auto size = old->size()) order->exec.terminal = *size;
   auto exec = execs_.start(order->exec, old->facts().context);
   if (!exec) return tl::unexpected<base::Error>(exec.error());

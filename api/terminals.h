@@ -25,7 +25,7 @@ class Terminals {
   /// Who is attached to an exec, be it of a terminal or not.
   std::shared_ptr<Audience> of_exec(const std::shared_ptr<Exec>& exec);
   /// Starts its program anew, with the size it has now; the old one is killed.
-  base::Result<void> reset(Audience& terminal);
+  base::Result<void> reset(Audience& terminal, AskedBy asked_by);
   /// Takes up those of the execs that an earlier process has left.
   void adopt();
 

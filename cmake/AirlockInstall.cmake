@@ -4,7 +4,7 @@
 set(AIRLOCK_LIBEXEC_DIR ${CMAKE_INSTALL_LIBEXECDIR}/airlock)
 install(TARGETS airlock RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS airlock-routerd airlock-init airlock-stub airlock-files airlock-shell airlock-api RUNTIME DESTINATION ${AIRLOCK_LIBEXEC_DIR})
-install(TARGETS airlock-preload airlock-bind airlock-shell-loadable LIBRARY DESTINATION ${AIRLOCK_LIBEXEC_DIR})
+install(TARGETS airlock-preload airlock-bind airlock-shell-loadable airlock-shell-receiver LIBRARY DESTINATION ${AIRLOCK_LIBEXEC_DIR})
 
 # routerd finds them at ../../share/airlock/profiles.
 install(DIRECTORY profiles/ DESTINATION ${CMAKE_INSTALL_DATADIR}/airlock/profiles

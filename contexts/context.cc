@@ -83,12 +83,13 @@ Result<void> Context::set_up(const Host& host) {
     if (!made) return tl::unexpected<base::Error>(made.error());
     has_preload_file_ = *made;
   }
-  if (has_overlay()) {
+  if (wants_overlay(host)) {
     if (tier_ != Tier::namespaces) {
       return base::failure("rootfs 'overlay'", ENOTSUP,
                            "it needs the tier namespaces; 'rootfs: shared' does without");
     }
     if (auto made = host.runtime.make_upper(name()); !made) return made;
+    has_own_rootfs_ = true;
   }
   if (spec_.isolation == Isolation::strict) {
     if (tier_ != Tier::namespaces) {
@@ -110,13 +111,19 @@ bool Context::wants_farm() const {
   return is_isolated(tier_) && !spec_.child_context.empty() && is_asked_for;
 }
 
-bool Context::has_overlay() const {
-  return spec_.rootfs == Rootfs::overlay && !spec_.is_platform && !spec_.is_control &&
-         tier_ != Tier::none;
+bool Context::wants_overlay(const Host& host) const {
+  if (spec_.is_platform || spec_.is_control || tier_ == Tier::none) return false;
+  if (spec_.rootfs != Rootfs::automatic) return spec_.rootfs == Rootfs::overlay;
+  return host.own_rootfs && tier_ == Tier::namespaces && spec_.child_context.empty() &&
+         host.runtime.has_disk_for_uppers();
 }
 
 void Context::describe_hardening(const Host& host, wire::Setup& setup) const {
-  if (has_overlay()) setup.upper_dir = host.runtime.upper(name());
+  if (has_own_rootfs_) {
+    setup.upper_dir = host.runtime.upper(name());
+    setup.upper_in_memory = spec_.rootfs == Rootfs::overlay;
+    for (const auto& folder : host.bin_folders) setup.watched.add(folder);
+  }
   const bool is_strict = spec_.isolation == Isolation::strict && !spec_.is_platform;
   setup.private_tmp = is_strict;
   setup.no_new_privs = is_strict;
@@ -147,6 +154,7 @@ wire::Setup Context::describe(const Host& host) const {
   setup.home = spec_.home;
   for (const auto& path : spec_.share) setup.share.add(path);
   for (const auto& path : spec_.hide) setup.hide.add(path);
+  if (is_isolated(tier_)) setup.hide.add(host.runtime.state_folder());
   for (const auto& path : spec_.protect) setup.protect.add(path);
   const bool keeps_all = spec_.is_platform || tier_ == Tier::none;
   setup.capabilities = keeps_all ? all_capabilities() : developer_capabilities();
@@ -225,6 +233,7 @@ Result<void> Context::await_ready() {
   // The step's text names its errno already.
   if (answer->error != 0) return base::failure(answer->step, 0);
   for (auto& lack : answer->lacks.strings()) lacks_.push_back(std::move(lack));
+  has_own_rootfs_ = has_own_rootfs_ && !answer->shares_root;
   take_farm(*frame, *answer);
   if (!is_isolated(tier_)) return base::set_nonblocking(channel_.borrow(), true);
   // From itself: to look into the non-dumpable init takes CAP_SYS_PTRACE, which containers lack.

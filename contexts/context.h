@@ -30,6 +30,10 @@ struct Host {
   bool reports_jobs = false;
   /// Where it can be, the sockets that a context makes are known as its own (Context::has_made).
   bool marks_sockets = false;
+  /// What contexts with `rootfs: auto` get: system folders of their own, where that can be.
+  bool own_rootfs = false;
+  /// Where programs appear when something is installed.
+  std::vector<std::string> bin_folders = {};
 };
 
 /// What an init did when it was asked to stop.
@@ -89,8 +93,8 @@ class Context {
   /// The folder that programs get as HOME in tiers that cannot put one at the place of the
   /// platform's; else empty.
   const std::string& own_home() const { return own_home_; }
-  /// What its programs change in the root file system is not the platform's.
-  bool has_own_rootfs() const { return has_overlay(); }
+  /// What its programs change in the system's folders is not the platform's.
+  bool has_own_rootfs() const { return has_own_rootfs_; }
 
   /// True if a socket with these marks was provably made by a program of this context: in its
   /// cgroup of version 2, or by a user id that nobody else has.
@@ -137,7 +141,7 @@ class Context {
   int count_survivors() const;
   wire::Setup describe(const Host& host) const;
   bool wants_farm() const;
-  bool has_overlay() const;
+  bool wants_overlay(const Host& host) const;
   void describe_hardening(const Host& host, wire::Setup& setup) const;
   void take_farm(wire::Frame& frame, const wire::Ready& ready);
 
@@ -160,6 +164,7 @@ class Context {
   std::string farm_error_;
   std::string memfd_error_;
   bool has_preload_file_ = false;
+  bool has_own_rootfs_ = false;
   base::UniqueFd channel_;
   base::UniqueFd init_pidfd_;
   pid_t init_pid_ = -1;
@@ -172,6 +177,7 @@ class Context {
 /// Linux 6.5; before that nothing is known and it counts as alive).
 bool is_peer_alive(int socket);
 
-constexpr int kReadyDeadlineMs = 10'000;
+/// Milliseconds. Not a measure of speed: under full load an init has needed more than ten seconds.
+constexpr int kReadyDeadlineMs = 30'000;
 
 }  // namespace contexts

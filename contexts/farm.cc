@@ -56,6 +56,18 @@ Result<void> write_at(int folder, const char* name, const std::string& bytes, mo
   return base::write_all(file.borrow(), bytes);
 }
 
+/// What the shim of `name` is to be a link to; null if there is to be none.
+const char* kind_of(int real, int layer, const char* name) {
+  struct stat info {};
+  if (::fstatat(real, name, &info, 0) == 0 && S_ISREG(info.st_mode)) {
+    return (info.st_mode & 0111) != 0 ? kStub : kBlank;
+  }
+  if (layer < 0 || ::fstatat(layer, name, &info, AT_SYMLINK_NOFOLLOW) != 0) return nullptr;
+  if (S_ISLNK(info.st_mode)) return kStub;
+  if (!S_ISREG(info.st_mode)) return nullptr;  // removed there: a character device (overlayfs)
+  return (info.st_mode & 0111) != 0 ? kStub : kBlank;
+}
+
 }  // namespace
 
 Result<Farm> Farm::create(base::UniqueFd root, const std::string& stub,
@@ -87,34 +99,41 @@ Result<std::string> Farm::cover(const std::string& folder) {
   return shims;
 }
 
-void Farm::refresh(const std::string& folder) {
-  const auto found = covered_.find(folder);
-  if (found == covered_.end()) return;
-  const auto shims = base::UniqueFd(
-      ::openat(root_.borrow(), found->second.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const auto real = base::open_file(folder, O_RDONLY | O_DIRECTORY);
-  if (!shims) return;
-  const Folder old = list(shims.borrow());
-  while (const dirent* entry = old ? ::readdir(old.get()) : nullptr) {
-    struct stat info {};
-    const bool is_gone =
-        !real || ::fstatat(real->borrow(), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0;
-    if (is_entry(*entry) && is_gone) ::unlinkat(shims.borrow(), entry->d_name, 0);
+void Farm::set_layer(const std::string& folder, const std::string& more) {
+  if (more.empty()) {
+    layers_.erase(folder);
+  } else {
+    layers_[folder] = more;
   }
-  if (!real) return;
-  const Folder now = list(real->borrow());
-  while (const dirent* entry = now ? ::readdir(now.get()) : nullptr) {
-    if (is_entry(*entry)) link_one(real->borrow(), shims.borrow(), folder, entry->d_name);
+}
+
+Farm::Sources Farm::open_sources(const std::string& folder) const {
+  Sources sources;
+  const auto found = covered_.find(folder);
+  if (found == covered_.end()) return sources;
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  sources.shims.reset(::openat(root_.borrow(), found->second.c_str(), kFlags));
+  sources.real.reset(::open(folder.c_str(), kFlags));
+  const auto layer = layers_.find(folder);
+  if (layer != layers_.end()) sources.layer.reset(::open(layer->second.c_str(), kFlags));
+  return sources;
+}
+
+void Farm::refresh(const std::string& folder) {
+  const auto sources = open_sources(folder);
+  if (!sources.shims) return;
+  // The shims first: what is gone loses its own.
+  for (const auto* names : {&sources.shims, &sources.real, &sources.layer}) {
+    const Folder listed = *names ? list(names->borrow()) : nullptr;
+    while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
+      if (is_entry(*entry)) link_one(sources, folder, entry->d_name);
+    }
   }
 }
 
 void Farm::refresh(const std::string& folder, const std::string& name) {
-  const auto found = covered_.find(folder);
-  if (found == covered_.end()) return;
-  const auto shims = base::UniqueFd(
-      ::openat(root_.borrow(), found->second.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const auto real = base::open_file(folder, O_RDONLY | O_DIRECTORY);
-  if (shims && real) link_one(real->borrow(), shims.borrow(), folder, name.c_str());
+  const auto sources = open_sources(folder);
+  if (sources.shims) link_one(sources, folder, name.c_str());
 }
 
 void Farm::keep_link(const std::string& folder, const std::string& name) {
@@ -123,12 +142,10 @@ void Farm::keep_link(const std::string& folder, const std::string& name) {
 
 // What is there already and right stays: a name that goes and comes again is missed by whoever
 // searches PATH in between.
-void Farm::link_one(int real, int shims, const std::string& folder, const char* name) {
-  struct stat info {};
-  struct stat shim {};
-  struct stat wanted {};
-  const bool is_there = ::fstatat(real, name, &info, 0) == 0;
-  if (!is_there || !S_ISREG(info.st_mode)) {
+void Farm::link_one(const Sources& sources, const std::string& folder, const char* name) {
+  const int shims = sources.shims.borrow();
+  const auto kind = kind_of(sources.real.borrow(), sources.layer.borrow(), name);
+  if (!kind) {
     ::unlinkat(shims, name, 0);
     return;
   }
@@ -138,8 +155,9 @@ void Farm::link_one(int real, int shims, const std::string& folder, const char* 
     if (target) (void)::symlinkat(target->c_str(), shims, name);
     return;
   }
-  const char* kind = (info.st_mode & 0111) != 0 ? kStub : kBlank;
   if (::linkat(root_.borrow(), kind, shims, name, 0) == 0 || errno != EEXIST) return;
+  struct stat shim {};
+  struct stat wanted {};
   if (::fstatat(shims, name, &shim, AT_SYMLINK_NOFOLLOW) == 0 &&
       ::fstatat(root_.borrow(), kind, &wanted, 0) == 0 && shim.st_ino == wanted.st_ino) {
     return;

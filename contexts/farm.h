@@ -31,6 +31,11 @@ class Farm {
   void refresh(const std::string& folder);
   void refresh(const std::string& folder, const std::string& name);
 
+  /// `more`: a folder whose programs count as if they were in the covered `folder`, too, from the
+  /// next refresh on; empty: there is none. Symlinks there count as programs: they lead somewhere
+  /// only in the context whose upper layer this is.
+  void set_layer(const std::string& folder, const std::string& more);
+
   /// From now on `name` in a covered folder shows as the symlink it really is.
   void keep_link(const std::string& folder, const std::string& name);
 
@@ -43,10 +48,16 @@ class Farm {
 
  private:
   explicit Farm(base::UniqueFd root) : root_(std::move(root)) {}
-  void link_one(int real, int shims, const std::string& folder, const char* name);
+  /// What a covered folder's shims are made from, and where they are.
+  struct Sources {
+    base::UniqueFd shims, real, layer;
+  };
+  Sources open_sources(const std::string& folder) const;
+  void link_one(const Sources& sources, const std::string& folder, const char* name);
 
   base::UniqueFd root_;
   std::map<std::string, std::string> covered_;
+  std::map<std::string, std::string> layers_;
   std::set<std::string> kept_links_;
 };
 

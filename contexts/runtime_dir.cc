@@ -1,11 +1,14 @@
 #include "contexts/runtime_dir.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -20,7 +23,58 @@ namespace {
 constexpr const char* kWayOut =
     "choose a folder that can be written by --runtime-dir or AIRLOCK_RUNTIME_DIR";
 
+std::string environment_value(const char* name) {
+  const char* value = ::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+/// Not in memory, and no overlay, which cannot be another one's upper layer.
+bool is_on_disk(const std::string& folder) {
+  constexpr decltype(statfs::f_type) kNone[] = {TMPFS_MAGIC, RAMFS_MAGIC, OVERLAYFS_SUPER_MAGIC};
+  struct statfs info {};
+  return ::statfs(folder.c_str(), &info) == 0 &&
+         std::find(std::begin(kNone), std::end(kNone), info.f_type) == std::end(kNone);
+}
+
+/// The name of one daemon's folder below the state folder: "/run/airlock" is "run-airlock".
+std::string name_for(const std::string& root) {
+  std::string name;
+  for (const char each : root.substr(1)) {
+    if (each == '-') name += '-';
+    name += each == '/' ? '-' : each;
+  }
+  return name;
+}
+
+bool make_folder(const std::string& folder) {
+  return ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST;
+}
+
+/// Where a daemon that serves at `root` keeps its uppers.
+std::string uppers_for(const std::string& root) {
+  const std::string state = RuntimeDir::state_folder();
+  const bool is_needed = !is_on_disk(root) && ::geteuid() == 0;
+  if (is_needed && make_folder(state) && is_on_disk(state)) {
+    std::string own = state + "/" + name_for(root);
+    if (make_folder(own)) return own;
+  }
+  return root + "/upper";
+}
+
 }  // namespace
+
+RuntimeDir::RuntimeDir(std::string root, bool is_private)
+    : root_(std::move(root)),
+      is_private_(is_private),
+      uppers_(is_private_ ? root_ + "/upper" : uppers_for(root_)),
+      remover_(std::make_unique<FolderRemover>()) {}
+
+std::string RuntimeDir::state_folder() {
+  const std::string chosen = environment_value("AIRLOCK_STATE_DIR");
+  return chosen.empty() ? "/var/lib/airlock" : chosen;
+}
+
+bool RuntimeDir::has_disk_for_uppers() const { return is_on_disk(uppers_); }
 
 Result<void> RuntimeDir::make_folders(const std::string& root) {
   const std::string folders[] = {root, root + "/view", root + "/home", root + "/root",
@@ -50,6 +104,9 @@ Result<RuntimeDir> RuntimeDir::open(std::string root) {
   if (root.size() > 50) {
     return base::failure("runtime folder '" + root + "'", ENAMETOOLONG, "at most 50 bytes");
   }
+  if (const auto state = state_folder(); state.front() != '/') {
+    return base::failure("AIRLOCK_STATE_DIR=" + state, EINVAL, "expected an absolute path");
+  }
   if (auto made = make_folders(root); !made) return tl::unexpected<base::Error>(made.error());
   const std::string socket = root + "/control.sock";
   if (auto other = wire::connect_to(socket); other || other.error().code == EPERM) {
@@ -58,7 +115,9 @@ Result<RuntimeDir> RuntimeDir::open(std::string root) {
                          "'airlock down'");
   }
   ::unlink(socket.c_str());
-  return RuntimeDir(std::move(root), false);
+  RuntimeDir opened(std::move(root), false);
+  opened.remove_old_uppers();
+  return opened;
 }
 
 namespace {
@@ -67,11 +126,6 @@ bool is_usable_parent(const std::string& folder) {
   struct statvfs info {};
   return !folder.empty() && folder.size() < 30 && ::statvfs(folder.c_str(), &info) == 0 &&
          (info.f_flag & (ST_NOEXEC | ST_RDONLY)) == 0 && ::access(folder.c_str(), W_OK) == 0;
-}
-
-std::string environment_value(const char* name) {
-  const char* value = ::getenv(name);
-  return value != nullptr ? value : "";
 }
 
 }  // namespace
@@ -99,11 +153,16 @@ Result<RuntimeDir> RuntimeDir::make_private() {
 }
 
 RuntimeDir::RuntimeDir(RuntimeDir&& other) noexcept
-    : root_(std::exchange(other.root_, {})), is_private_(std::exchange(other.is_private_, false)) {}
+    : root_(std::exchange(other.root_, {})),
+      is_private_(std::exchange(other.is_private_, false)),
+      uppers_(std::exchange(other.uppers_, {})),
+      remover_(std::move(other.remover_)) {}
 
 RuntimeDir::~RuntimeDir() {
   std::error_code ignored;
   if (root_.empty()) return;  // moved from
+  remover_.reset();
+  std::filesystem::remove_all(uppers_, ignored);
   if (is_private_) {
     std::filesystem::remove_all(root_, ignored);
   } else {
@@ -151,8 +210,11 @@ Result<bool> RuntimeDir::make_preload_file(const std::string& context) const {
 }
 
 Result<void> RuntimeDir::add_shell(const std::string& context, const std::string& programs) const {
-  for (const char* name : {"/airlock-shell", "/airlock-shell.so"}) {
-    if (auto copied = copy_program(programs + name, view(context) + name); !copied) return copied;
+  for (const char* name : {"/airlock-shell", "/airlock-shell.so", "/airlock-shell-receiver.so"}) {
+    auto copied = copy_program(programs + name, view(context) + name);
+    // Without a library there is another way to run a shell, and it says so.
+    const bool is_needed = std::string_view(name) == "/airlock-shell";
+    if (!copied && (is_needed || copied.error().code != ENOENT)) return copied;
   }
   return {};
 }
@@ -179,22 +241,23 @@ Result<void> RuntimeDir::make_home(const std::string& context, unsigned uid, uns
 
 Result<void> RuntimeDir::make_upper(const std::string& context) const {
   const std::string folder = upper(context);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder, ignored);  // of a daemon that was killed
-  for (const auto& each : {folder, folder + "/upper", folder + "/work"}) {
-    const bool is_outer = each == folder;
-    if (::mkdir(each.c_str(), 0700) != 0) return base::os_error("mkdir " + each);
-    // The upper one is the root folder's face.
-    if (!is_outer && ::chmod(each.c_str(), 0755) != 0) return base::os_error("chmod " + each);
-  }
+  if (::mkdir(folder.c_str(), 0700) != 0) return base::os_error("mkdir " + folder);
   return {};
+}
+
+/// Of a daemon that was killed.
+void RuntimeDir::remove_old_uppers() const {
+  std::error_code ignored;
+  for (const auto& old : std::filesystem::directory_iterator(uppers_, ignored)) {
+    remover_->remove(old.path());
+  }
 }
 
 void RuntimeDir::remove(const std::string& context) const {
   std::error_code ignored;
   std::filesystem::remove_all(view(context), ignored);
   std::filesystem::remove_all(home(context), ignored);
-  std::filesystem::remove_all(upper(context), ignored);
+  remover_->remove(upper(context));
 }
 
 }  // namespace contexts

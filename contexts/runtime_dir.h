@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "contexts/folder_remover.h"
 
 namespace contexts {
 
@@ -12,8 +14,10 @@ namespace contexts {
 ///   ROOT/view/NAME/          what context NAME sees at ROOT: airlock-stub, libairlock-preload.so,
 ///                            router.sock; read-only there
 ///   ROOT/home/NAME/          HOME of a user context
-///   ROOT/upper/NAME/         what context NAME has changed in its root file system
 ///   ROOT/root/               where new roots are assembled
+///   ROOT/upper/NAME/         what context NAME has changed in the system's folders; where ROOT is
+///   no
+///                            disk, in a folder of ROOT's own below state_folder(), if that is one
 class RuntimeDir {
  public:
   /// A folder that is to be served for longer; created if missing (0711). EADDRINUSE if a daemon
@@ -31,7 +35,11 @@ class RuntimeDir {
   std::string control_socket() const { return root_ + "/control.sock"; }
   std::string view(const std::string& context) const { return root_ + "/view/" + context; }
   std::string home(const std::string& context) const { return root_ + "/home/" + context; }
-  std::string upper(const std::string& context) const { return root_ + "/upper/" + context; }
+  std::string upper(const std::string& context) const { return uppers_ + "/" + context; }
+  /// What is kept there takes no memory.
+  bool has_disk_for_uppers() const;
+  /// AIRLOCK_STATE_DIR, or /var/lib/airlock: of the daemons of this machine, not of contexts.
+  static std::string state_folder();
   std::string staging() const { return root_ + "/root"; }
 
   /// Creates view(context), with the stub and the interposer copied from `programs` when
@@ -42,23 +50,28 @@ class RuntimeDir {
   /// False, and no file, if there is no /etc/ld.so.preload that it could be mounted over
   /// (ld.so(8)).
   base::Result<bool> make_preload_file(const std::string& context) const;
-  /// Adds airlock-shell and airlock-shell.so to view(context), for a context with a shell.
+  /// Adds airlock-shell, and its libraries as far as they are there, to view(context), for a
+  /// context with a shell.
   base::Result<void> add_shell(const std::string& context, const std::string& programs) const;
   /// Adds airlock-files, unless it is there: for the first operation on the context's files.
   base::Result<void> add_file_tool(const std::string& context, const std::string& programs) const;
   /// Creates home(context), 0700, owned by `uid`:`gid`.
   base::Result<void> make_home(const std::string& context, unsigned uid, unsigned gid) const;
-  /// Creates upper(context) with the folders of an overlay's upper layer, empty.
+  /// Creates upper(context), empty.
   base::Result<void> make_upper(const std::string& context) const;
-  /// Removes all of them; what is still mounted elsewhere stays usable there.
+  /// Removes all of them, the upper one beside the caller; what is still mounted elsewhere stays
+  /// usable there.
   void remove(const std::string& context) const;
 
  private:
-  RuntimeDir(std::string root, bool is_private) : root_(std::move(root)), is_private_(is_private) {}
+  RuntimeDir(std::string root, bool is_private);
   static base::Result<void> make_folders(const std::string& root);
+  void remove_old_uppers() const;
 
   std::string root_;
   bool is_private_ = false;
+  std::string uppers_;
+  std::unique_ptr<FolderRemover> remover_;
 };
 
 }  // namespace contexts

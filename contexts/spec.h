@@ -15,8 +15,11 @@
 namespace contexts {
 
 enum class Isolation { secure, strict, none };
-/// What a context's programs change in the root file system is the context's own, or everybody's.
-enum class Rootfs { overlay, shared };
+/// What a context's programs change in the system's folders (contexts/system_folders.h) is the
+/// context's own, or everybody's. Automatic: its own where Host::own_rootfs says so, the tier has
+/// mounts, there is a disk to keep it on, and it runs no agents, which would not see what their
+/// children install.
+enum class Rootfs { automatic, overlay, shared };
 enum class RouteChild { automatic, always, never };
 enum class RuleAction { here, route, refuse };
 /// How its programs get a requester's terminal: given as a whole where that can be, else a new one
@@ -47,7 +50,7 @@ struct ContextSpec {
   /// What keeps its agents' children from running unrouted.
   Enforce enforce;
   Isolation isolation = Isolation::secure;
-  Rootfs rootfs = Rootfs::shared;
+  Rootfs rootfs = Rootfs::automatic;
   /// Working directory of programs that come without one; absolute.
   std::string cwd = "/";
   /// Env of its programs: pinned names, filter lists, base.

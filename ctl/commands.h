@@ -67,7 +67,7 @@ struct ContextOptions {
   std::string cwd;
   std::string child_context;
   std::string isolation = "secure";
-  std::string rootfs = "shared";
+  std::string rootfs = "auto";
   std::string enforce = "auto";
   std::vector<std::string> limits;  ///< NAME=VALUE
   std::vector<std::string> share;

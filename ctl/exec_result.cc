@@ -29,7 +29,7 @@ void add_output(json& result, const std::string& name, const std::string& bytes)
 }
 
 json shell_json(const wire::ShellResult& shell) {
-  constexpr const char* kEngines[] = {"", "bash-builtin", "bash", "sh"};
+  constexpr const char* kEngines[] = {"", "bash-builtin", "bash-loop", "sh"};
   constexpr const char* kEvents[] = {"", "recovered", "lost"};
   json result = {{"engine", kEngines[static_cast<std::size_t>(shell.engine)]},
                  {"event", nullptr},

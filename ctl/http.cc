@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 namespace ctl {
 
@@ -15,14 +16,45 @@ namespace {
 constexpr std::size_t kLargestHead = 64u << 10;
 constexpr std::size_t kLargestBody = 64u << 20;
 constexpr std::size_t kBlock = 64u << 10;
+constexpr std::size_t kMostHeaders = 100;
 
 base::Result<void> broken() { return base::failure("read the API's answer", EPROTO); }
 
-std::size_t number_in(const std::string& text, int base, bool& is_number) {
+constexpr std::string_view kBlanks = " \t";
+
+std::string_view without_blanks(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  text.remove_suffix(text.size() - std::min(text.find_last_not_of(kBlanks) + 1, text.size()));
+  return text;
+}
+
+/// All of `text` as a number.
+std::optional<std::size_t> number_in(std::string_view text, int base) {
   std::size_t number = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), number, base);
-  is_number = read.ec == std::errc() && read.ptr != text.data();
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+/// The size that a chunk begins with; what may follow it in the line is ignored (RFC 9112, 7.1.1).
+std::optional<std::size_t> size_of_chunk(std::string_view line) {
+  return number_in(without_blanks(line.substr(0, line.find(';'))), 16);
+}
+
+/// "HTTP/1.1 200 OK". No others than final ones: nothing was asked for that has one before it.
+std::optional<std::size_t> status_in(std::string_view line) {
+  constexpr std::string_view kVersion = "HTTP/1.1 ";
+  if (!line.starts_with(kVersion)) return std::nullopt;
+  line.remove_prefix(kVersion.size());
+  if (line.size() > 3 && line[3] != ' ') return std::nullopt;
+  const auto status = number_in(line.substr(0, 3), 10);
+  return status && *status >= 200 ? status : std::nullopt;
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return text;
 }
 
 std::string text_of(const HttpRequest& request) {
@@ -91,25 +123,41 @@ Result<std::string> HttpAnswer::take_line() {
 Result<void> HttpAnswer::read_head() {
   auto first = take_line();
   if (!first) return tl::unexpected<base::Error>(first.error());
-  bool is_number = false;
-  if (!first->starts_with("HTTP/1.1 ")) return broken();
-  status_ = static_cast<unsigned>(number_in(first->substr(9, 3), 10, is_number));
-  if (!is_number) return broken();
+  const auto status = status_in(*first);
+  if (!status) return broken();
+  status_ = static_cast<unsigned>(*status);
   for (;;) {
     auto line = take_line();
     if (!line) return tl::unexpected<base::Error>(line.error());
-    if (line->empty()) break;
-    const auto colon = line->find(':');
-    if (colon == std::string::npos || headers_.size() > 100) return broken();
-    std::string name = line->substr(0, colon);
-    std::ranges::transform(name, name.begin(),
-                           [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
-    const auto value = line->find_first_not_of(' ', colon + 1);
-    headers_[name] = value == std::string::npos ? "" : line->substr(value);
+    if (line->empty()) return read_framing();
+    if (auto taken = take_header(*line); !taken) return taken;
   }
-  is_chunked_ = header("transfer-encoding") == "chunked";
-  left_ = number_in(header("content-length"), 10, has_length_);
-  is_over_ = status_ == 204 || (has_length_ && left_ == 0);
+}
+
+Result<void> HttpAnswer::take_header(const std::string& line) {
+  const auto colon = line.find(':');
+  if (colon == std::string::npos || colon == 0 || headers_.size() > kMostHeaders) return broken();
+  std::string name = lower(line.substr(0, colon));
+  // Where a body ends must not be told twice.
+  const bool is_framing = name == "content-length" || name == "transfer-encoding";
+  if (is_framing && headers_.contains(name)) return broken();
+  headers_[std::move(name)] = without_blanks(std::string_view(line).substr(colon + 1));
+  return {};
+}
+
+/// Where the body ends. Chunks count, whatever a length says (RFC 9112, 6.3).
+Result<void> HttpAnswer::read_framing() {
+  is_over_ = status_ == 204 || status_ == 304;
+  if (headers_.contains("transfer-encoding")) {
+    is_chunked_ = lower(header("transfer-encoding")) == "chunked";
+    return is_chunked_ ? Result<void>() : broken();
+  }
+  if (!headers_.contains("content-length")) return {};
+  const auto length = number_in(header("content-length"), 10);
+  if (!length) return broken();
+  has_length_ = true;
+  left_ = *length;
+  is_over_ |= left_ == 0;
   return {};
 }
 
@@ -117,19 +165,24 @@ bool HttpAnswer::has_more() const {
   if (is_over_ || !is_chunked_ || left_ > 0) return is_over_ || !bytes_.empty();
   // The end of the chunk before, and the size of the next one.
   const std::size_t start = is_first_chunk_ ? 0 : 2;
-  return bytes_.size() > start && bytes_.find("\r\n", start) != std::string::npos;
+  const auto end = bytes_.find("\r\n", start);
+  if (bytes_.size() <= start || end == std::string::npos) return false;
+  // Without a byte of it read_some() would wait for one. What is no chunk it refuses at once.
+  const auto size = size_of_chunk(std::string_view(bytes_).substr(start, end - start));
+  return !size || *size == 0 || bytes_.size() > end + 2;
 }
 
 Result<void> HttpAnswer::next_chunk() {
   if (!std::exchange(is_first_chunk_, false)) {
     auto end = take_line();  // of the last one
     if (!end) return tl::unexpected<base::Error>(end.error());
+    if (!end->empty()) return broken();
   }
   auto line = take_line();
   if (!line) return tl::unexpected<base::Error>(line.error());
-  bool is_number = false;
-  left_ = number_in(*line, 16, is_number);
-  if (!is_number) return broken();
+  const auto size = size_of_chunk(*line);
+  if (!size) return broken();
+  left_ = *size;
   is_over_ = left_ == 0;
   return {};
 }

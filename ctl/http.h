@@ -31,7 +31,8 @@ class HttpAnswer {
   bool is_error() const { return status_ >= 400; }
   /// "" if there is none; `name` in lower case.
   std::string header(const std::string& name) const;
-  /// The next bytes of the body, empty at its end. ECONNRESET: it was cut off.
+  /// The next bytes of the body, empty at its end. ECONNRESET: it was cut off; EPROTO: it is not as
+  /// its head says. After an error nothing more can be read.
   base::Result<std::string> read_some();
   /// All that is left of it; EMSGSIZE above 64 MiB.
   base::Result<std::string> read_all();
@@ -43,6 +44,8 @@ class HttpAnswer {
  private:
   explicit HttpAnswer(base::UniqueFd connection) : connection_(std::move(connection)) {}
   base::Result<void> read_head();
+  base::Result<void> take_header(const std::string& line);
+  base::Result<void> read_framing();
   base::Result<bool> fill();
   base::Result<std::string> take_line();
   base::Result<void> next_chunk();

@@ -249,8 +249,11 @@ void add_contexts(CLI::App& app, CommandLine& line) {
   create->add_option("--child-context", line.context.child_context, "where its children run");
   create->add_option("--isolation", line.context.isolation, "secure, strict or none")
       ->check(CLI::IsMember({"secure", "strict", "none"}));
-  create->add_option("--rootfs", line.context.rootfs, "overlay: its changes are its own; or shared")
-      ->check(CLI::IsMember({"overlay", "shared"}));
+  create
+      ->add_option("--rootfs", line.context.rootfs,
+                   "overlay: what it changes in /usr, /etc, … is its own; or shared")
+      ->check(CLI::IsMember({"auto", "overlay", "shared"}))
+      ->capture_default_str();
   create->add_option("--enforce", line.context.enforce, "what keeps children from running unrouted")
       ->check(CLI::IsMember(kEnforce))
       ->capture_default_str();

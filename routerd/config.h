@@ -40,7 +40,7 @@ struct ContextConfig {
   contexts::RouteChild route_child = contexts::RouteChild::never;
   contexts::Enforce enforce;  ///< nothing: the strongest that works
   contexts::Isolation isolation = contexts::Isolation::secure;
-  contexts::Rootfs rootfs = contexts::Rootfs::shared;
+  contexts::Rootfs rootfs = contexts::Rootfs::automatic;
   std::vector<std::string> share;
   std::vector<std::string> hide;
   std::vector<std::string> pass_env;   ///< names or globs, see contexts::EnvFilter

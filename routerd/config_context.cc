@@ -30,7 +30,8 @@ constexpr Choice<RouteChild> kRouteChild[] = {{"auto", RouteChild::automatic},
                                               {"false", RouteChild::never}};
 constexpr Choice<Isolation> kIsolation[] = {
     {"secure", Isolation::secure}, {"strict", Isolation::strict}, {"none", Isolation::none}};
-constexpr Choice<Rootfs> kRootfs[] = {{"overlay", Rootfs::overlay}, {"shared", Rootfs::shared}};
+constexpr Choice<Rootfs> kRootfs[] = {
+    {"auto", Rootfs::automatic}, {"overlay", Rootfs::overlay}, {"shared", Rootfs::shared}};
 constexpr Choice<PassedFds> kPassedFds[] = {{"all", PassedFds::all}, {"stdio", PassedFds::stdio}};
 constexpr Choice<Terminals> kTerminals[] = {
     {"auto", Terminals::automatic}, {"relay", Terminals::relay}, {"share", Terminals::share}};

@@ -45,6 +45,7 @@ json describe(const HostedContext& hosted) {
   described["pidNamespace"] = context.pid_namespace();
   described["apiSocket"] =
       hosted.door ? json(context.airlock_folder() + "/api.sock") : json(nullptr);
+  described["rootfs"] = context.has_own_rootfs() ? "overlay" : "shared";
   described["integrity"] = integrity_of(context.tier(), context.has_own_rootfs());
   return described;
 }
@@ -121,6 +122,7 @@ void set_context(const Ask& ask) {
   hosted->shells->will_change(names, changes.contains("cwd"));
   if (auto* trail = ask.daemon.trail()) trail->context_changed(before, hosted->spec());
   for (const auto& [name, each] : ask.daemon.hosted()) each->env_routes.clear();
+  ask.daemon.follow_installed_programs();
   hosted->is_claimable = false;
   ask.daemon.router().update_shells(*hosted);
   reply(ask.session, {{"context", describe(*hosted)}});
@@ -261,7 +263,7 @@ Verb find_verb(const std::string& name) {
 }
 
 void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
-            const std::string& text) {
+            const std::string& text, ApiRequest& asked_by) {
   // No exceptions from the parser; from wrong types of known fields they are caught here.
   const json body = json::parse(text, nullptr, false);
   if (!body.is_object())
@@ -275,7 +277,7 @@ void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
     if (door == Door::api && !is_for_api(name)) {
       return fail(session, {"verb '" + name + "'", EPERM, "not for the API"});
     }
-    verb({daemon, session, peer, body});
+    verb({daemon, session, peer, body, asked_by});
   } catch (const json::exception& error) {
     fail(session, {"control request", EINVAL, error.what()});
   }
@@ -285,15 +287,15 @@ void answer(Daemon& daemon, FrameSession& session, const Peer& peer, Door door,
 
 std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_context& io, Peer peer,
                                            base::UniqueFd socket, Door door) {
-  auto on_frame = [&daemon, peer = std::move(peer), door](FrameSession& session,
-                                                          wire::Frame frame) {
+  auto on_frame = [&daemon, peer = std::move(peer), door, asked_by = ApiRequest{}](
+                      FrameSession& session, wire::Frame frame) mutable {
     // A connection is its maker's, as at a router's socket.
     if (frame.sender != peer.pid) {
       fail(session, {"control request", EACCES, "the connection was made by another process"});
       session.close();
       return false;
     }
-    const Served served = serve_kept_jobs(daemon, session, peer, frame);
+    const Served served = serve_kept_jobs(daemon, session, peer, frame, asked_by);
     if (served != Served::no) return served == Served::yes;
     if (frame.type == wire::MessageType::exec_request) {
       const auto accepted = std::chrono::steady_clock::now();
@@ -302,7 +304,7 @@ std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_conte
     }
     if (frame.type == wire::MessageType::file_job) {
       const auto accepted = std::chrono::steady_clock::now();
-      daemon.router().run_files(peer, std::move(frame), session.release(), accepted);
+      daemon.router().run_files(peer, std::move(frame), session.release(), accepted, asked_by);
       return false;
     }
     auto request = frame.type == wire::MessageType::control
@@ -313,7 +315,7 @@ std::shared_ptr<FrameSession> serve_client(Daemon& daemon, boost::asio::io_conte
       session.close();
       return false;
     }
-    answer(daemon, session, peer, door, request->json);
+    answer(daemon, session, peer, door, request->json, asked_by);
     return true;
   };
   return std::make_shared<FrameSession>(io, std::move(socket), std::move(on_frame));

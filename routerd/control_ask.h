@@ -15,6 +15,8 @@ struct Ask {
   FrameSession& session;
   const Peer& peer;
   const nlohmann::json& body;
+  /// What this connection has said about the next program it asks for.
+  ApiRequest& asked_by;
 };
 
 using Verb = void (*)(const Ask& ask);

@@ -68,7 +68,7 @@ json to_json(const wire::Job& job) {
 }
 
 const char* name_of(wire::ShellEngine engine) {
-  constexpr const char* kNames[] = {"", "bash-builtin", "bash", "sh"};
+  constexpr const char* kNames[] = {"", "bash-builtin", "bash-loop", "sh"};
   return kNames[static_cast<std::size_t>(engine)];
 }
 

@@ -321,11 +321,14 @@ void Daemon::open_for_jobs(HostedContext& hosted) {
       [this, name](const wire::Frame& frame) { take_init_frame(name, frame); },
       [this, name] { context_ended(name); });
   hosted.handover->cap(hosted.context->rlimit_caps());
-  Shells::OnEnded on_ended;
-  if (trail_) on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
+  Shells::Reports reports;
+  if (trail_) {
+    reports.on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
+    reports.on_refused = [this, name](const auto& why) { trail_->command_refused(name, why); };
+  }
   hosted.shells = std::make_shared<Shells>(
       io_, [this, name] { return runtime_.add_shell(name, options_.programs); },
-      std::move(on_ended));
+      std::move(reports));
   hosted.add_file_tool = [this, name] { return runtime_.add_file_tool(name, options_.programs); };
   hosted.lifetime = make_lifetime(*this, name);
 }
@@ -344,7 +347,9 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
                                                              .programs = options_.programs,
                                                              .tier = tier_,
                                                              .reports_jobs = trail_ != nullptr,
-                                                             .marks_sockets = options_.serves_api});
+                                                             .marks_sockets = options_.serves_api,
+                                                             .own_rootfs = !options_.is_embedded,
+                                                             .bin_folders = system_bin_folders()});
   if (context) {
     hosted->context = std::move(*context);
     done = settle_working_folder(*hosted->context, *has_new_folder);
@@ -359,9 +364,20 @@ base::Result<HostedContext*> Daemon::create(contexts::ContextSpec spec) {
     return tl::unexpected<base::Error>(done.error());
   }
   open_for_jobs(*hosted);
-  if (trail_) trail_->context_created(*hosted->context);
-  spdlog::debug("context={} op=create tier={}", name, contexts::name_of(hosted->context->tier()));
-  return hosted_.emplace(name, std::move(hosted)).first->second.get();
+  HostedContext& made = *hosted_.emplace(name, std::move(hosted)).first->second;
+  follow_installed_programs();
+  if (trail_) trail_->context_created(*made.context);
+  spdlog::debug("context={} op=create tier={}", name, contexts::name_of(made.context->tier()));
+  return &made;
+}
+
+void Daemon::follow_installed_programs() {
+  for (const auto& [name, agents] : hosted_) {
+    if (!agents->farm) continue;
+    const HostedContext* children = find(agents->spec().child_context);
+    const bool is_apart = children != nullptr && children->context->has_own_rootfs();
+    agents->farm->follow(is_apart ? runtime_.upper(children->spec().name) : "");
+  }
 }
 
 base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
@@ -371,6 +387,7 @@ base::Result<contexts::Destroyed> Daemon::destroy(const std::string& name) {
   }
   // Another context of this name may want another filter.
   for (const auto& [other, each] : hosted_) each->env_routes.clear();
+  follow_installed_programs();
   HostedContext& hosted = *node.mapped();
   hosted.router.reset();
   hosted.door.reset();

@@ -73,6 +73,9 @@ class Daemon {
   base::Result<HostedContext*> create(contexts::ContextSpec spec);
   base::Result<contexts::Destroyed> destroy(const std::string& name);
   HostedContext* find(const std::string& name);
+  /// Agents find what their children installed in system folders of their own. To be called when a
+  /// context's child_context has changed.
+  void follow_installed_programs();
 
   /// What SIGHUP and `reload` do: makes the daemon equal to its configuration file again, and tells
   /// what it could not do.

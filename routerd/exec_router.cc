@@ -316,11 +316,12 @@ base::Result<void> ExecRouter::start(HostedContext& target, wire::ExecRequest re
 }
 
 void ExecRouter::run(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
-                     Clock::time_point accepted) {
+                     Clock::time_point accepted, ApiRequest asked_by) {
   auto received = receive(std::move(frame), connection, accepted);
   if (!received) return refuse_unread(connection.borrow(), received.error());
   Call& call = *received;
   call.peer = peer;
+  call.record.asked_by = std::move(asked_by);
   call.record.rule = call.request.policy.launch ? "run" : "exec";
   const std::string name = call.request.policy.context;
   HostedContext* target = find_(name);

@@ -39,11 +39,11 @@ class ExecRouter {
 
   /// A request from the control socket, whose peer may use it: runs in request.policy.context.
   void run(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
-           Clock::time_point accepted);
+           Clock::time_point accepted, ApiRequest asked_by = {});
 
   /// A FileJob from the control socket: airlock-files in a context, which nothing routes.
   void run_files(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
-                 Clock::time_point accepted);
+                 Clock::time_point accepted, ApiRequest asked_by = {});
 
   const Profiles& profiles() const { return environment_.profiles; }
 

@@ -2,11 +2,14 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <cstring>
+
+#include "contexts/system_folders.h"
 
 namespace routerd {
 namespace {
@@ -28,28 +31,57 @@ FarmKeeper::FarmKeeper(boost::asio::io_context& io, contexts::Farm farm, int ino
   wait();
 }
 
-bool FarmKeeper::is_watched(const std::string& folder) const {
+bool FarmKeeper::is_watched(const std::string& path) const {
   return std::any_of(watched_.begin(), watched_.end(),
-                     [&folder](const auto& watched) { return watched.second == folder; });
+                     [&path](const auto& watched) { return watched.second.path == path; });
 }
 
-void FarmKeeper::watch(const std::string& folder) {
-  const int number = ::inotify_add_watch(inotify_.native_handle(), folder.c_str(), kChanges);
+void FarmKeeper::watch(const std::string& path, const std::string& folder) {
+  const int number = ::inotify_add_watch(inotify_.native_handle(), path.c_str(), kChanges);
   if (number < 0) {
-    spdlog::warn("{} cannot be watched for new programs: {}", folder, std::strerror(errno));
+    spdlog::warn("{} cannot be watched for new programs: {}", path, std::strerror(errno));
   } else {
-    watched_[number] = folder;
+    watched_[number] = {path, folder};
   }
+}
+
+void FarmKeeper::unwatch(const std::string& path) {
+  std::erase_if(watched_, [&](const auto& watched) {
+    if (watched.second.path != path) return false;
+    ::inotify_rm_watch(inotify_.native_handle(), watched.first);
+    return true;
+  });
 }
 
 // Watched before it is read: what comes in between is seen twice rather than never.
 base::Result<std::string> FarmKeeper::cover(const std::string& folder) {
   const bool was_watched = is_watched(folder);
   const bool was_covered = farm_.covered().contains(folder);
-  if (!was_watched) watch(folder);
+  if (!was_watched) watch(folder, folder);
+  if (!was_covered) follow_in(folder);
   auto covered = farm_.cover(folder);
   if (was_covered && !was_watched) farm_.refresh(folder);
   return covered;
+}
+
+void FarmKeeper::follow(const std::string& upper) {
+  if (upper == upper_) return;
+  for (const auto& [folder, shims] : farm_.covered()) {
+    if (const auto old = contexts::upper_of(upper_, folder); !old.empty()) unwatch(old);
+  }
+  upper_ = upper;
+  for (const auto& [folder, shims] : farm_.covered()) {
+    follow_in(folder);
+    farm_.refresh(folder);
+  }
+}
+
+void FarmKeeper::follow_in(const std::string& folder) {
+  const auto layer = upper_.empty() ? "" : contexts::upper_of(upper_, folder);
+  struct stat info {};
+  const bool is_there = !layer.empty() && ::stat(layer.c_str(), &info) == 0;
+  farm_.set_layer(folder, is_there ? layer : "");
+  if (is_there) watch(layer, folder);
 }
 
 void FarmKeeper::wait() {
@@ -80,8 +112,8 @@ void FarmKeeper::take(int number, unsigned mask, const std::string& name) {
   }
   const auto found = watched_.find(number);
   if (found == watched_.end()) return;
-  if (!name.empty()) return farm_.refresh(found->second, name);
-  farm_.refresh(found->second);
+  if (!name.empty()) return farm_.refresh(found->second.folder, name);
+  farm_.refresh(found->second.folder);
   // Another folder of this name will be watched at the next launch.
   if ((mask & (IN_MOVE_SELF | IN_DELETE_SELF)) == 0) return;
   ::inotify_rm_watch(inotify_.native_handle(), number);

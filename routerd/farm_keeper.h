@@ -23,19 +23,31 @@ class FarmKeeper {
   /// launch.
   base::Result<std::string> cover(const std::string& folder);
 
+  /// Programs in the upper layers below `upper` have shims, too, and those of another folder have
+  /// none any more: what the agents' children have installed for themselves
+  /// (contexts/system_folders.h). Empty: nobody's. `upper` must have the folders by now.
+  void follow(const std::string& upper);
+
   contexts::Farm& farm() { return farm_; }
 
  private:
   FarmKeeper(boost::asio::io_context& io, contexts::Farm farm, int inotify);
-  bool is_watched(const std::string& folder) const;
-  void watch(const std::string& folder);
+  bool is_watched(const std::string& path) const;
+  void watch(const std::string& path, const std::string& folder);
+  void unwatch(const std::string& path);
+  void follow_in(const std::string& folder);
   void wait();
   void take_events();
   void take(int number, unsigned mask, const std::string& name);
 
   contexts::Farm farm_;
   boost::asio::posix::stream_descriptor inotify_;
-  std::map<int, std::string> watched_;
+  /// What is watched, and the covered folder it is watched for.
+  struct Watched {
+    std::string path, folder;
+  };
+  std::map<int, Watched> watched_;
+  std::string upper_;
 };
 
 }  // namespace routerd

@@ -26,7 +26,7 @@ wire::ExecRequest request_of(const wire::FileJob& order, const std::string& prog
 }  // namespace
 
 void ExecRouter::run_files(const Peer& peer, wire::Frame frame, base::UniqueFd connection,
-                           Clock::time_point accepted) {
+                           Clock::time_point accepted, ApiRequest asked_by) {
   auto order = wire::decode<wire::FileJob>(frame.payload);
   Call call;
   call.connection = std::move(connection);
@@ -36,6 +36,7 @@ void ExecRouter::run_files(const Peer& peer, wire::Frame frame, base::UniqueFd c
   call.record.pid = peer.pid;
   call.record.uid = peer.credentials.uid;
   call.record.program = "(files)";  // never their names
+  call.record.asked_by = std::move(asked_by);
   if (!order || frame.fds.size() != 1) {
     return refuse(call, kRefused, "files", "expected an order and one descriptor", EBADMSG);
   }

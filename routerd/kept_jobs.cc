@@ -26,7 +26,8 @@ void fail(FrameSession& session, const base::Error& error) {
 }
 
 /// The answer, good or bad, goes over the job's own socket.
-void exec(Daemon& daemon, const Peer& peer, wire::KeptExec order, std::vector<base::UniqueFd> fds) {
+void exec(Daemon& daemon, const Peer& peer, wire::KeptExec order, std::vector<base::UniqueFd> fds,
+          ApiRequest asked_by) {
   const auto accepted = std::chrono::steady_clock::now();
   const std::size_t kept_count = order.streams.count();
   if (fds.size() < kept_count + 1) return;  // not even a connection to answer on
@@ -42,7 +43,7 @@ void exec(Daemon& daemon, const Peer& peer, wire::KeptExec order, std::vector<ba
   }
   daemon.router().run(peer,
                       {wire::MessageType::exec_request, std::move(order.request), std::move(fds)},
-                      std::move(connection), accepted);
+                      std::move(connection), accepted, std::move(asked_by));
 }
 
 void attach(Daemon& daemon, FrameSession& session, const std::string& key) {
@@ -84,12 +85,12 @@ Served serve(FrameSession& session, const wire::Frame& frame, Action action) {
 
 }  // namespace
 
-Served serve_kept_jobs(Daemon& daemon, FrameSession& session, const Peer& peer,
-                       wire::Frame& frame) {
+Served serve_kept_jobs(Daemon& daemon, FrameSession& session, const Peer& peer, wire::Frame& frame,
+                       ApiRequest& asked_by) {
   switch (frame.type) {
     case wire::MessageType::kept_exec:
       return serve<wire::KeptExec>(session, frame, [&](wire::KeptExec order) {
-        exec(daemon, peer, std::move(order), std::move(frame.fds));
+        exec(daemon, peer, std::move(order), std::move(frame.fds), std::exchange(asked_by, {}));
       });
     case wire::MessageType::keep_note:
       return serve<wire::KeepNote>(session, frame, [&](wire::KeepNote order) {

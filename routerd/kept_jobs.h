@@ -2,6 +2,7 @@
 
 #include "routerd/frame_session.h"
 #include "routerd/peer.h"
+#include "routerd/route_log.h"
 
 namespace routerd {
 
@@ -11,7 +12,8 @@ class Daemon;
 enum class Served { yes, no, closed };
 
 /// Serves the messages of the job store: KeptExec, KeepNote, Attach, Release (docs/PROTOCOL.md).
-/// `peer` is who the programs run as.
-Served serve_kept_jobs(Daemon& daemon, FrameSession& session, const Peer& peer, wire::Frame& frame);
+/// `peer` is who the programs run as. `asked_by` is used up by the next one.
+Served serve_kept_jobs(Daemon& daemon, FrameSession& session, const Peer& peer, wire::Frame& frame,
+                       ApiRequest& asked_by);
 
 }  // namespace routerd

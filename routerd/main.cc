@@ -130,7 +130,7 @@ nlohmann::json report_on(const std::vector<std::string>& argv, const routerd::Of
 /// What contexts may change of the platform's programs, and whether `rootfs: overlay` works.
 nlohmann::json rootfs_report(contexts::Tier tier, const contexts::RuntimeDir& runtime) {
   const auto overlay = contexts::probe_overlay(tier, runtime, programs_folder());
-  return {{"default", "shared"},
+  return {{"default", "auto"},
           {"integrity", routerd::integrity_of(tier, false)},
           {"overlay", {{"works", overlay.works}, {"remark", overlay.remark}}}};
 }

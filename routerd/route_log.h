@@ -10,6 +10,16 @@
 
 namespace routerd {
 
+/// The request to the HTTP API that a program was asked for by, as the API tells it.
+struct ApiRequest {
+  std::string operation;  ///< as in openapi.json; empty: it was not the API that asked
+  std::string exec;       ///< the API's id of what it started; empty: it has none
+  std::string token;      ///< its name
+  std::string client;     ///< an address, or whose door it came by
+  std::string id;
+  std::string traceparent;  ///< empty: it had none
+};
+
 /// One decision. Never holds values of variables.
 struct RouteRecord {
   std::uint64_t serial = 0;
@@ -39,6 +49,8 @@ struct RouteRecord {
   std::uint32_t argc = 0;
   std::vector<std::string> argv;
   std::vector<std::string> refused_fds;
+  /// For the audit log only.
+  ApiRequest asked_by = {};
 };
 
 nlohmann::json to_json(const RouteRecord& record);

@@ -36,7 +36,8 @@ wire::ExecRequest request_of(const Shells::Start& how, const wire::Credentials& 
                              bool reports_jobs) {
   wire::ExecRequest request;
   request.path = how.programs + "/airlock-shell";
-  request.argv = {"airlock-shell", "/bin/bash", how.programs + "/airlock-shell.so"};
+  request.argv = {"airlock-shell", "/bin/bash", how.programs + "/airlock-shell.so",
+                  how.programs + "/airlock-shell-receiver.so"};
   if (reports_jobs) request.argv.add("report");
   for (const auto& entry : how.env) request.env.add(entry);
   request.cwd = how.cwd;
@@ -109,7 +110,7 @@ base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start h
   std::vector<base::UniqueFd> fds;
   for (int i = 0; i < 3; ++i) fds.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
   fds.push_back(std::move(channel->theirs));
-  auto request = request_of(how, key.credentials, static_cast<bool>(on_ended_));
+  auto request = request_of(how, key.credentials, static_cast<bool>(reports_.on_ended));
   auto given = spawner.give({how.job, std::move(request)}, connection->theirs, std::move(fds));
   if (!given) return tl::unexpected<base::Error>(given.error());
   auto shell = std::make_shared<Shell>();
@@ -187,8 +188,11 @@ void Shells::ask(const Key& key, wire::ShellOrder::Action action, Then then) {
 }
 
 void Shells::take(Shell& shell, const wire::Frame& frame) const {
-  if (frame.type == wire::MessageType::job_ended && on_ended_) {
-    if (const auto end = wire::decode<wire::JobEnded>(frame.payload)) on_ended_(*end);
+  if (frame.type == wire::MessageType::job_ended && reports_.on_ended) {
+    if (const auto end = wire::decode<wire::JobEnded>(frame.payload)) reports_.on_ended(*end);
+  }
+  if (frame.type == wire::MessageType::job_refused && reports_.on_refused) {
+    if (const auto why = wire::decode<wire::JobRefused>(frame.payload)) reports_.on_refused(*why);
   }
   if (frame.type != wire::MessageType::shell_state) return;
   auto state = wire::decode<wire::ShellState>(frame.payload);

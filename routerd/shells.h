@@ -33,17 +33,21 @@ class Shells : public std::enable_shared_from_this<Shells> {
     std::uint64_t job = 0;
     contexts::Environment env;
     std::string cwd;
-    /// Folder with airlock-shell and airlock-shell.so, as the context sees it.
+    /// Folder with airlock-shell and its libraries, as the context sees it.
     std::string programs;
   };
 
   /// `prepare` puts the shell's programs where the context sees them; called once, before the first
   /// shell starts.
   using Prepare = std::function<base::Result<void>()>;
-  /// Called for each command that has run, if it is given. The shell's user has said it.
-  using OnEnded = std::function<void(const wire::JobEnded&)>;
-  Shells(boost::asio::io_context& io, Prepare prepare, OnEnded on_ended = {})
-      : io_(io), prepare_(std::move(prepare)), on_ended_(std::move(on_ended)) {}
+  /// For each command one is called, if they are given: it has run, or will not. The shell's user
+  /// has said it.
+  struct Reports {
+    std::function<void(const wire::JobEnded&)> on_ended;
+    std::function<void(const wire::JobRefused&)> on_refused;
+  };
+  Shells(boost::asio::io_context& io, Prepare prepare, Reports reports = {})
+      : io_(io), prepare_(std::move(prepare)), reports_(std::move(reports)) {}
 
   /// The shell's channel; null if there is none.
   Handover* find(const Key& key);
@@ -81,7 +85,7 @@ class Shells : public std::enable_shared_from_this<Shells> {
 
   boost::asio::io_context& io_;
   Prepare prepare_;
-  OnEnded on_ended_;
+  Reports reports_;
   std::map<Key, std::shared_ptr<Shell>> shells_;
   /// Were reset and have not ended yet.
   std::vector<std::shared_ptr<Shell>> ending_;

@@ -18,7 +18,9 @@ namespace {
 constexpr std::pair<Isolation, const char*> kIsolations[] = {
     {Isolation::secure, "secure"}, {Isolation::strict, "strict"}, {Isolation::none, "none"}};
 constexpr std::pair<contexts::Rootfs, const char*> kRootfs[] = {
-    {contexts::Rootfs::overlay, "overlay"}, {contexts::Rootfs::shared, "shared"}};
+    {contexts::Rootfs::automatic, "auto"},
+    {contexts::Rootfs::overlay, "overlay"},
+    {contexts::Rootfs::shared, "shared"}};
 constexpr std::pair<RouteChild, const char*> kRouteChild[] = {
     {RouteChild::automatic, "auto"}, {RouteChild::always, "always"}, {RouteChild::never, "never"}};
 
@@ -71,7 +73,7 @@ json to_json(const ContextSpec& spec) {
           {"routeChild", name_in(kRouteChild, spec.route_child)},
           {"enforce", contexts::name_of(spec.enforce)},
           {"isolation", name_in(kIsolations, spec.isolation)},
-          {"rootfs", spec.rootfs == contexts::Rootfs::overlay ? "overlay" : "shared"},
+          {"rootfs", name_in(kRootfs, spec.rootfs)},
           {"envNames", std::move(names)},
           {"user", spec.user},
           {"persistent", spec.persistent},
@@ -133,7 +135,7 @@ base::Result<ContextSpec> spec_from_json(const json& body) {
   auto isolation = value_in(kIsolations, "isolation", body.value("isolation", "secure"));
   if (!isolation) return tl::unexpected<base::Error>(isolation.error());
   spec.isolation = *isolation;
-  auto rootfs = value_in(kRootfs, "rootfs", body.value("rootfs", "shared"));
+  auto rootfs = value_in(kRootfs, "rootfs", body.value("rootfs", "auto"));
   if (!rootfs) return tl::unexpected<base::Error>(rootfs.error());
   spec.rootfs = *rootfs;
   auto limits = limits_from_json(body.value("limits", json::object()));

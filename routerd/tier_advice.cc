@@ -66,8 +66,8 @@ nlohmann::json options_json(Tier tier) {
 }
 
 std::string_view integrity_of(Tier tier, bool has_own_rootfs) {
-  if (has_own_rootfs) return "yes: changes of the root file system are its own";
-  return contexts::is_isolated(tier) ? "no: the root file system is shared with the platform"
+  if (has_own_rootfs) return "yes: what it changes in the system's folders is its own";
+  return contexts::is_isolated(tier) ? "no: the system's folders are shared with the platform"
                                      : "no: not isolated";
 }
 

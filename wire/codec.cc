@@ -206,11 +206,13 @@ void visit(auto& codec, Of<Setup> auto& m) {
   codec(m.share), codec(m.hide), codec(m.capabilities), codec(m.own_devpts);
   codec(m.protect_kernel_knobs), codec(m.protect), codec(m.own_uid), codec(m.is_platform);
   codec(m.with_farm), codec(m.with_route), codec(m.pid_max), codec(m.tmpfs_bytes);
-  codec.path(m.upper_dir), codec(m.same), codec(m.private_tmp), codec(m.no_new_privs);
+  codec.path(m.upper_dir), codec(m.upper_in_memory), codec(m.watched), codec(m.same),
+      codec(m.private_tmp), codec(m.no_new_privs);
   codec(m.refused_calls), codec(m.reports_jobs), codec(m.first_id);
 }
 void visit(auto& codec, Of<Ready> auto& m) {
   codec(m.error), codec(m.step), codec(m.lacks), codec(m.farm_error), codec(m.memfd_error);
+  codec(m.shares_root);
 }
 void visit(auto& codec, Of<Walls> auto& m) { codec(m.binfmt_error), codec(m.ptrace_error); }
 void visit(auto& codec, Of<Confinement> auto& m) {

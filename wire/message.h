@@ -380,8 +380,12 @@ struct Setup {
   /// The largest pid of the PID namespace (Linux 6.14), and the size of each tmpfs; 0 = unlimited.
   std::uint32_t pid_max = 0;
   std::uint64_t tmpfs_bytes = 0;
-  /// Folder of the upper layer of an overlay over the root file system; empty: the root is shared.
+  /// For the upper layers of overlays over the system's folders; empty: the root is shared.
   std::string upper_dir;
+  /// They may be kept in memory where upper_dir cannot have them; else the root is shared then.
+  bool upper_in_memory = false;
+  /// Folders that the upper layers are to have from the beginning.
+  StringList watched;
   /// Paths that are the platform's nevertheless.
   StringList same;
   /// /tmp and /var/tmp are its own.
@@ -408,6 +412,8 @@ struct Ready {
   std::string farm_error = {};
   /// Programs can be made of a memfd all the same, and why.
   std::string memfd_error = {};
+  /// There are no overlays although Setup asked for them; `lacks` says why.
+  bool shares_root = false;
   bool operator==(const Ready&) const = default;
 };
 

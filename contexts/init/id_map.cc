@@ -62,6 +62,10 @@ bool is_covered(const std::vector<MountEntry>& mounts, std::size_t at) {
                      [&](const MountEntry& later) { return later.point == mounts[at].point; });
 }
 
+bool contains(const std::vector<std::string>& paths, const std::string& path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
 /// Tells its number in the procfs of /proc, which is not that of its PID namespace yet, and waits.
 [[noreturn]] void hold_namespace(int told) {
   char number[16] = {};
@@ -127,17 +131,18 @@ Result<UniqueFd> IdMap::mapped(const std::string& path) const {
 
 // Mounts can be idmapped only before they are attached, and one by one: those in a tree that is not
 // attached cannot be changed. What another mount covers is not copied.
-Result<void> IdMap::map_mounts(bool is_root_mapped) const {
+Result<void> IdMap::map_mounts(const std::vector<std::string>& mapped_already) const {
   const auto mounts = own_mounts();
   if (!mounts) return tl::unexpected<base::Error>(mounts.error());
-  auto root = is_root_mapped ? copy_of("/") : mapped("/");
+  auto root = mapped("/");
   if (!root) return tl::unexpected<base::Error>(root.error());
   // Paths from this process's root still lead below it.
   if (auto done = attach(*root, AT_FDCWD, "/"); !done) return done;
   for (std::size_t i = 0; i < mounts->size(); ++i) {
     const auto& [id, parent, device, point, type] = (*mounts)[i];
     if (point == "/" || is_covered(*mounts, i)) continue;
-    auto copy = has_no_owners(type) ? copy_of(point) : mapped(point);
+    const bool stays = has_no_owners(type) || contains(mapped_already, point);
+    auto copy = stays ? copy_of(point) : mapped(point);
     if (!copy && copy.error().code == ENOENT) continue;  // below another mount
     if (!copy) return tl::unexpected<base::Error>(copy.error());
     if (auto done = attach(*copy, root->borrow(), point.substr(1)); !done) return done;

@@ -30,8 +30,8 @@ class IdMap {
   base::Result<base::UniqueFd> mapped(const std::string& path) const;
 
   /// Replaces this process's root and all that is mounted there by idmapped copies.
-  /// `is_root_mapped`: the root itself has such owners already (an overlay over a copy).
-  base::Result<void> map_mounts(bool is_root_mapped) const;
+  /// The mounts at `mapped_already` have such owners (overlays over idmapped copies).
+  base::Result<void> map_mounts(const std::vector<std::string>& mapped_already) const;
 
   /// Makes this process root of the user namespace, with all capabilities there, also in its
   /// bounding set, and none outside. Not dumpable afterwards (prctl(2)).

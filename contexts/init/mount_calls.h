@@ -1,12 +1,17 @@
 #pragma once
 
+#include <sys/mount.h>
 #include <sys/syscall.h>
 
-#include "base/raw_syscall.h"
+#include <string>
 
-// System calls of Linux 5.2 that musl 1.2 has no functions for. Raw: also for a CLONE_VM child. All
-// return -errno, which is `errno`'s value negated (base/raw_syscall.h).
+#include "base/raw_syscall.h"
+#include "base/result.h"
+
 namespace contexts::init {
+
+// System calls of Linux 5.2 that musl 1.2 has no functions for. Raw: also for a CLONE_VM child.
+// They return -errno, which is `errno`'s value negated (base/raw_syscall.h).
 
 constexpr unsigned kCloneTree = 1;                // OPEN_TREE_CLONE, linux/mount.h
 constexpr unsigned kCloneTreeCloexec = 02000000;  // OPEN_TREE_CLOEXEC = O_CLOEXEC
@@ -20,6 +25,14 @@ inline long open_tree(int folder, const char* path, unsigned flags) {
 /// Attaches the detached mount `tree` at `path`, from `folder` on or AT_FDCWD.
 inline long move_mount(int tree, int folder, const char* path) {
   return base::raw::call(SYS_move_mount, tree, "", folder, path, kFromEmptyPath);
+}
+
+/// Binds `source`, with all that is mounted there, to `target`.
+inline base::Result<void> bind_tree(const std::string& source, const std::string& target) {
+  if (::mount(source.c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) {
+    return base::os_error("bind " + source + " into the context's root");
+  }
+  return {};
 }
 
 }  // namespace contexts::init

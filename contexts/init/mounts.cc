@@ -198,13 +198,11 @@ Result<void> assemble_root(const std::string& new_root) {
   return added;
 }
 
-Result<void> pivot(const wire::Setup& setup, const IdMap& ids, wire::StringList& lacks) {
+/// Makes it the root: the one at setup.root_dir.
+Result<void> pivot(const wire::Setup& setup) {
   const std::string& new_root = setup.root_dir;
-  const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
-  auto made = is_unprivileged ? assemble_root(new_root) : make_root(setup, ids, lacks);
   // Was unbindable while it was made: see there.
-  if (made) made = mount_at("none", new_root, nullptr, MS_PRIVATE);
-  if (!made) return made;
+  if (auto made = mount_at("none", new_root, nullptr, MS_PRIVATE); !made) return made;
   if (::chdir(new_root.c_str()) != 0) return base::os_error("chdir " + new_root);
   // pivot_root(2), "pivot_root(".", ".")": no put_old folder is needed.
   if (::syscall(SYS_pivot_root, ".", ".") != 0) return base::os_error("pivot_root");
@@ -323,7 +321,14 @@ Result<void> build_mounts(const wire::Setup& setup, const IdMap& ids, wire::Read
   if (!outer) return tl::unexpected<base::Error>(outer.error());
   const bool is_unprivileged = static_cast<Tier>(setup.tier) == Tier::userns;
   auto done = mount_at("none", "/", nullptr, MS_REC | MS_PRIVATE);
-  if (done) done = pivot(setup, ids, ready.lacks);
+  std::vector<std::string> overlaid;
+  if (done && is_unprivileged) done = assemble_root(setup.root_dir);
+  if (done && !is_unprivileged) {
+    auto made = make_root(setup, ids, ready);
+    if (!made) return tl::unexpected<base::Error>(made.error());
+    overlaid = std::move(*made);
+  }
+  if (done) done = pivot(setup);
   if (done) done = replace_home(setup);
   if (done) done = hide_folders(setup);
   if (done) done = protect_paths(setup);
@@ -342,7 +347,7 @@ Result<void> build_mounts(const wire::Setup& setup, const IdMap& ids, wire::Read
   if (done) done = pin_preload_file();
   // The folder made above stands for a root that this user could not write to.
   if (done && is_unprivileged) done = set_flags("/", MS_RDONLY);
-  if (done && ids) done = ids.map_mounts(!setup.upper_dir.empty());
+  if (done && ids) done = ids.map_mounts(overlaid);
   return done;
 }
 

@@ -223,7 +223,12 @@ class Spawner {
     const std::span<const int> fds(&fd, fd < 0 ? 0 : 1);
     (void)wire::send_message(job.connection.borrow(), message, fds, MSG_DONTWAIT);
   }
-  void refuse(const Job& job, const wire::NotStarted& refusal) { tell(job, refusal); }
+  /// routerd, which has logged that it runs, hears of it, too.
+  void refuse(const Job& job, const wire::NotStarted& refusal) {
+    tell(job, refusal);
+    (void)wire::send_datagram(channel_, wire::MessageType::job_refused,
+                              wire::encode(wire::JobRefused{job.id, refusal}));
+  }
 
   // Signals and what concerns its terminal; or the job's end, when the requester has gone.
   void take_requester(Job& job) {
@@ -269,7 +274,9 @@ class Spawner {
       ::epoll_ctl(epoll_.borrow(), EPOLL_CTL_DEL, job.connection.borrow(), nullptr);
       job.connection.reset();
     }
-    if (job.awaits_terminal) return remove(job);
+    if (job.awaits_terminal) {
+      return (void)give_up(job, base::Error{"its requester went away", ECONNRESET, {}});
+    }
     if (job.on_disconnect == wire::OnDisconnect::keep) return;
     job.send_signal({SIGKILL, job.on_stub_kill});
   }
@@ -310,10 +317,7 @@ class Spawner {
     // Workers that outlive their service would hold what the next one needs.
     if (job.is_service && job.group > 0) ::kill(-job.group, SIGKILL);
     if (job.launch && job.launch->error() != 0) {
-      const auto refusal = job.launch->refusal();
-      refuse(job, refusal);
-      (void)wire::send_datagram(channel_, wire::MessageType::job_refused,
-                                wire::encode(wire::JobRefused{job.id, refusal}));
+      refuse(job, job.launch->refusal());
     } else {
       const wire::Exited exited{status.raw(),
                                 microseconds(usage.ru_utime),

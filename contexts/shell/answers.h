@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <string>
 
 #include "contexts/shell/command.h"
 #include "wire/channel.h"
@@ -20,13 +19,6 @@ template <class Message>
 void tell(const Command& command, const Message& message) {
   if (!command.connection) return;
   (void)wire::send_message(command.connection.borrow(), message, {}, MSG_DONTWAIT);
-}
-
-/// The command is not run. `error` is an errno.
-inline void refuse(const Command& command, int error, const std::string& why) {
-  constexpr int kRefused = 126;
-  const auto& name = command.request.policy.shell.name;
-  tell(command, wire::NotStarted{kRefused, error, "shell '" + name + "': " + why});
 }
 
 }  // namespace contexts::shell

@@ -49,15 +49,20 @@ base::Result<std::unique_ptr<Bash>> Bash::start(const std::string& path,
     return base::os_error("socketpair");
   }
   base::UniqueFd ours(ends[0]);
+  base::UniqueFd theirs(ends[1]);
+  auto complaints = make_complaints();
+  if (!complaints) return tl::unexpected<base::Error>(complaints.error());
   std::vector<base::UniqueFd> fds;
-  for (int i = 0; i < 3; ++i) fds.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  fds.emplace_back(ends[1]);
+  for (int i = 0; i < 2; ++i) fds.emplace_back(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  fds.emplace_back(::fcntl(complaints->borrow(), F_DUPFD_CLOEXEC, 3));
+  fds.push_back(std::move(theirs));
   (void)base::set_nonblocking(ours.borrow(), true);
   auto launch =
       std::make_unique<init::Launch>(request_of(path, loadable, env, folder), std::move(fds), 0);
   auto pid = launch->start();
   if (!pid) return tl::unexpected<base::Error>(pid.error());
-  return std::unique_ptr<Bash>(new Bash(std::move(ours), std::move(launch), *pid));
+  return std::unique_ptr<Bash>(
+      new Bash(std::move(ours), std::move(*complaints), std::move(launch), *pid));
 }
 
 Bash::~Bash() { Bash::kill(); }

@@ -31,15 +31,21 @@ class Bash : public Engine {
   base::Result<void> send(const CommandText& text,
                           const std::vector<base::UniqueFd>& standard) override;
   base::Result<std::optional<Report>> receive() override;
+  std::string complaint() const override { return read_complaints(complaints_.borrow()); }
   void taken_over_by(int pid) override { pid_ = pid; }
   void has_ended() override { pid_ = 0; }
   void kill() override;
 
  private:
-  Bash(base::UniqueFd socket, std::unique_ptr<init::Launch> launch, int pid)
-      : socket_(std::move(socket)), launch_(std::move(launch)), pid_(pid) {}
+  Bash(base::UniqueFd socket, base::UniqueFd complaints, std::unique_ptr<init::Launch> launch,
+       int pid)
+      : socket_(std::move(socket)),
+        complaints_(std::move(complaints)),
+        launch_(std::move(launch)),
+        pid_(pid) {}
 
   base::UniqueFd socket_;
+  base::UniqueFd complaints_;             ///< its stderr until it is ready
   std::unique_ptr<init::Launch> launch_;  ///< until it has exec'ed
   int pid_;
 };

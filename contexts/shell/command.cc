@@ -14,6 +14,8 @@ const char* explain(ShellNoCheckpoint why) {
       return "the shell itself holds a pipe or a socket, which a copy would hold too";
     case kShellHoldsLock:
       return "the shell itself holds a file lock, which a copy would hold too";
+    case kShellMakesNoCopies:
+      return "only bash with airlock's builtin makes copies of itself";
     case kShellForkFailed:
       break;
   }

@@ -27,10 +27,14 @@ struct Command {
   int checkpoint = 0;
   ShellNoCheckpoint no_checkpoint = kShellNotWanted;
   bool is_running = false;
+  /// The shell has said so: how it ends now is the command's doing.
+  bool has_begun = false;
+  bool is_interrupted = false;
 
   // How it is being ended:
   std::uint64_t deadline_ms = 0;  ///< next step, 0 = none
   enum class Ending { none, asked, killed } ending = Ending::none;
+  int kills = 0;  ///< how often all that it started was killed
   bool timed_out = false;
 };
 

@@ -27,6 +27,10 @@ class Engine {
                                   const std::vector<base::UniqueFd>& standard) = 0;
   /// The next report; nothing if there is none now. ECONNRESET: nobody is left who could report.
   virtual base::Result<std::optional<Report>> receive() = 0;
+  /// It has taken all it was sent and is not to be heard from any more.
+  virtual bool is_deaf() const { return false; }
+  /// The first line it has written to its stderr before it was ready: why it is not.
+  virtual std::string complaint() const { return {}; }
   /// The checkpoint `pid` is the shell from now on.
   virtual void taken_over_by(int /*pid*/) {}
   /// The end of pid() is the end of the command, not of the shell.
@@ -43,5 +47,10 @@ class Engine {
 /// For a process that an engine starts: it leads a group, has this process's user and limits, and
 /// no signal blocked or ignored. What runs, and with which descriptors, is left to the engine.
 wire::ExecRequest request_in(const std::string& folder);
+
+/// What is to be such a process's stderr until it is ready: a file in memory.
+base::Result<base::UniqueFd> make_complaints();
+/// Its first line, without the prefix of bash's messages.
+std::string read_complaints(int complaints);
 
 }  // namespace contexts::shell

@@ -20,6 +20,13 @@ namespace {
 constexpr std::uint64_t kChannel = 0;
 constexpr std::uint64_t kSignals = 1;
 
+/// A command that waits is ended by what its program would be asked to end by; not by SIGWINCH,
+/// say.
+bool is_to_end(int signal) {
+  constexpr int kEnding[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGKILL};
+  return std::ranges::find(kEnding, signal) != std::end(kEnding);
+}
+
 /// The descriptors of a command in the order 0, 1, 2; empty unless they are just these.
 std::vector<base::UniqueFd> in_order(const std::vector<std::uint32_t>& numbers,
                                      std::vector<base::UniqueFd> fds) {
@@ -65,9 +72,9 @@ void Host::run() {
 }
 
 // Edge-triggered, as copies of a descriptor may outlive ours.
-void Host::watch(int fd, std::uint64_t tag) {
+void Host::watch(int fd, std::uint64_t tag, std::uint32_t also) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
+  event.events = EPOLLIN | EPOLLET | also;
   event.data.u64 = tag;
   ::epoll_ctl(epoll_.borrow(), EPOLL_CTL_ADD, fd, &event);
 }
@@ -116,8 +123,7 @@ void Host::obey(const wire::Frame& frame, std::vector<base::UniqueFd> fds) {
     Command* command = order ? find(order->job) : nullptr;
     if (command == nullptr) return;
     if (command->is_running) return signal(*command, order->signal.signal);
-    refuse(*command, ECANCELED, "the command was cancelled before it began");
-    std::erase_if(queue_, [command](const auto& each) { return each.get() == command; });
+    cancel(*command);
   }
 }
 
@@ -141,14 +147,14 @@ void Host::enqueue(wire::Spawn order, std::vector<base::UniqueFd> fds) {
   command->request = std::move(order.request);
   command->standard = in_order(command->request.fd_numbers, std::move(fds));
   if (command->standard.empty() || command->request.argv.count() != 1) {
-    return refuse(*command, EINVAL, "a shell takes one command and descriptors 0, 1 and 2");
+    return give_up(*command, EINVAL, "a shell takes one command and descriptors 0, 1 and 2");
   }
   if (command->request.policy.shell.fail_if_busy && !queue_.empty()) {
-    return refuse(*command, EBUSY,
-                  "the shell is busy with job " + std::to_string(queue_.front()->job));
+    return give_up(*command, EBUSY,
+                   "the shell is busy with job " + std::to_string(queue_.front()->job));
   }
   if (queue_.size() >= wire::kMaxJobsPerContext) {
-    return refuse(*command, EAGAIN, "too many commands wait for this shell");
+    return give_up(*command, EAGAIN, "too many commands wait for this shell");
   }
   watch(command->connection.borrow(), command->job);
   if (!queue_.empty()) tell(*command, wire::Queued{command->job});
@@ -195,10 +201,11 @@ void Host::take_requester(Command& command) {
     auto frame = command.receiver.receive(command.connection.borrow());
     if (!frame) return disconnect(command);
     if (!*frame) return;
-    if ((*frame)->type != wire::MessageType::signal || !command.is_running) continue;
-    if (auto order = wire::decode<wire::Signal>((*frame)->payload)) {
-      signal(command, order->signal);
-    }
+    if ((*frame)->type != wire::MessageType::signal) continue;
+    const auto order = wire::decode<wire::Signal>((*frame)->payload);
+    if (!order) continue;
+    if (!command.is_running && is_to_end(order->signal)) return cancel(command);
+    if (command.is_running) signal(command, order->signal);
   }
 }
 
@@ -206,6 +213,11 @@ void Host::disconnect(Command& command) {
   command.connection.reset();
   if (command.request.on_disconnect == wire::OnDisconnect::keep) return;
   if (command.is_running) return end_now(command);
+  cancel(command);
+}
+
+void Host::cancel(Command& command) {
+  give_up(command, ECANCELED, "the command was cancelled before it began");
   std::erase_if(queue_, [&command](const auto& each) { return each.get() == &command; });
 }
 

@@ -17,7 +17,9 @@ namespace contexts::shell {
 struct HostOptions {
   const char* bash;
   const char* loadable;
-  /// routerd wants a JobEnded for each command that has run.
+  /// bash/receiver.c, for a bash that the loadable does not fit.
+  const char* receiver;
+  /// routerd wants a JobEnded for each command that has run, a JobRefused for each that will not.
   bool reports_jobs = false;
 };
 
@@ -38,7 +40,7 @@ class Host {
 
  private:
   // host.cc: what routerd and requesters send.
-  void watch(int fd, std::uint64_t tag);
+  void watch(int fd, std::uint64_t tag, std::uint32_t also = 0);
   void take(std::uint64_t tag);
   void obey(const wire::Frame& frame, std::vector<base::UniqueFd> fds);
   void obey(const wire::ShellOrder& order);
@@ -47,12 +49,14 @@ class Host {
   wire::ShellState state(std::uint64_t serial) const;
   void take_requester(Command& command);
   void disconnect(Command& command);
+  void cancel(Command& command);
   Command* find(std::uint64_t job);
   Command* running() const;
 
   // host_run.cc: the shell and the command that runs.
   void start_next();
   void start_shell();
+  base::Result<std::unique_ptr<Engine>> make_engine() const;
   void shell_did_not_start();
   void take_reports();
   void take_report(const Report& report);
@@ -61,9 +65,12 @@ class Host {
   void command_refused(Command& command, const Report& report);
   wire::Exited ended(const Command& command, int wait_status) const;
   void tell_end(const Command& command, const wire::Exited& exited) const;
+  void give_up(const Command& command, int error, const std::string& why) const;
+  void tell_refusal(const Command& command, const wire::NotStarted& refusal) const;
   void take_signals();
   void reap_all();
   void shell_ended();
+  void shell_ended_before(Command& command);
   void command_ended(Command& command);
   void taken_over(Command& command, int pid);
   void end_shell();
@@ -98,7 +105,11 @@ class Host {
   /// Which one is taken; the lower only if the higher has never worked here.
   wire::ShellEngine kind_ = wire::ShellEngine::builtin;
   bool has_worked_ = false;
+  /// Why no higher one is.
+  std::string why_not_;
   bool is_ready_ = false;
+  /// It has been killed and nobody has heard of its end yet.
+  bool is_ending_ = false;
   std::optional<int> shell_status_;
   /// Of commands before the running one.
   std::vector<int> background_;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "contexts/init/jobs.h"
 #include "contexts/shell/answers.h"
@@ -19,6 +20,8 @@ namespace {
 
 /// How long a reset goes on killing what comes after.
 constexpr std::uint64_t kResetMs = 2000;
+/// How often what a command goes on starting is killed before its shell is.
+constexpr int kMostKills = 3;
 
 }  // namespace
 
@@ -28,17 +31,19 @@ std::vector<int> Host::started_by(const Command& command) const {
   return started_since(list_processes(), ::getpid(), command.shell, spared, command.started_ticks);
 }
 
-/// Ctrl-C reaches the shell too, so that a loop ends and not only what it runs; anything else
-/// reaches what the command started, or the shell if that is nothing.
+/// Ctrl-C reaches the shell too, so that a loop ends and not only what it runs; if the shell's
+/// state would be lost by that, only the second one does. Anything else reaches what the command
+/// started, or the shell if that is nothing.
 void Host::signal(Command& command, int number) {
   if (number < 1 || number > 64) return;
   if (number == SIGKILL) return end_now(command);
-  if (number == SIGINT && command.checkpoint != 0) {
+  const auto pids = started_by(command);
+  const bool is_again = number == SIGINT && std::exchange(command.is_interrupted, true);
+  if (number == SIGINT && (command.checkpoint != 0 || is_again || pids.empty())) {
     // All at once, as from a terminal: a shell that sees its program end first starts the next.
     ::kill(-::getpgid(command.shell), SIGINT);
     return;
   }
-  const auto pids = started_by(command);
   for (const int pid : pids) ::kill(pid, number);
   if (pids.empty()) ::kill(command.shell, number);
 }
@@ -74,11 +79,18 @@ void Host::take_step(Command& command, std::uint64_t now) {
       return;
     case Command::Ending::asked:
       return end_now(command);
-    case Command::Ending::killed:
-      // It has children no more and still runs: a loop of builtins, or one that starts new ones.
-      for (const int pid : started_by(command)) ::kill(pid, SIGKILL);
+    case Command::Ending::killed: {
+      // It still runs. What it has started meanwhile may have been its last; else it is a loop of
+      // builtins, or one that goes on starting others.
+      const auto started = started_by(command);
+      for (const int pid : started) ::kill(pid, SIGKILL);
+      if (!started.empty() && ++command.kills < kMostKills) {
+        command.deadline_ms = now + kNoticeMs;
+        return;
+      }
       command.deadline_ms = 0;
       return end_shell();
+    }
   }
 }
 
@@ -113,7 +125,7 @@ void Host::reset(wire::ShellState& state) {
       exited.shell.event = wire::ShellEvent::lost;
       tell_end(*command, exited);
     } else {
-      refuse(*command, ECANCELED, "the shell was reset");
+      give_up(*command, ECANCELED, "the shell was reset");
     }
   }
   queue_.clear();

@@ -1,6 +1,7 @@
 // The shell of a host, and the command that runs in it.
 
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "contexts/shell/answers.h"
 #include "contexts/shell/bash.h"
 #include "contexts/shell/host.h"
+#include "contexts/shell/loop.h"
 #include "contexts/shell/plain.h"
 #include "contexts/shell/processes.h"
 
@@ -24,13 +26,15 @@ namespace {
 
 /// How long a fresh bash may take to be ready, and a copy to take over.
 constexpr std::uint64_t kShellPatienceMs = 10'000;
+/// How long a plain bash may take for the last word, and nothing else, of what it was told.
+constexpr std::uint64_t kLastWordMs = 3000;
 
 }  // namespace
 
 void Host::start_next() {
   if (queue_.empty() || queue_.front()->is_running) return;
   if (!engine_) return start_shell();
-  if (!is_ready_) return;
+  if (!is_ready_ || is_ending_) return;
   Command& command = *queue_.front();
   told_ = std::exchange(pending_, {});
   CommandText text = told_.text();
@@ -49,28 +53,36 @@ void Host::start_next() {
   auto sent = engine_->send(text, command.standard);
   command.standard.clear();
   if (sent) return;
-  refuse(command, sent.error().code, sent.error().message());
-  end_shell();
+  give_up(command, sent.error().code, sent.error().message());
+  if (sent.error().code != EINVAL) {
+    end_shell();
+    is_ending_ = true;  // the next one is not for it
+  }
   finish_front();
 }
 
 void Host::start_shell() {
   pending_ = {};  // it starts with all of that
-  if (kind_ == ShellEngine::command) {
-    engine_ = std::make_unique<PlainShell>(env_, folder_);
-  } else {
-    wire::StringList env;
-    for (const auto& entry : env_) env.add(entry);
-    auto started = Bash::start(options_.bash, options_.loadable, env, folder_);
-    if (!started) {
-      refuse(*queue_.front(), started.error().code, started.error().message());
-      return finish_front();
-    }
-    engine_ = std::move(*started);
+  auto made = make_engine();
+  if (!made) {
+    give_up(*queue_.front(), made.error().code, made.error().message());
+    return finish_front();
   }
+  engine_ = std::move(*made);
   is_ready_ = false;
   ready_deadline_ms_ = now_ms() + kShellPatienceMs;
-  watch(engine_->socket(), kShellTag);
+  // A loop is told more than a socket holds, and notes when all of it has been taken.
+  watch(engine_->socket(), kShellTag, kind_ == ShellEngine::loop ? EPOLLOUT : 0);
+}
+
+base::Result<std::unique_ptr<Engine>> Host::make_engine() const {
+  if (kind_ == ShellEngine::command) return std::make_unique<PlainShell>(env_, folder_);
+  if (kind_ == ShellEngine::loop) {
+    return Loop::start(options_.bash, options_.receiver, env_, folder_);
+  }
+  wire::StringList env;
+  for (const auto& entry : env_) env.add(entry);
+  return Bash::start(options_.bash, options_.loadable, env, folder_);
 }
 
 void Host::take_reports() {
@@ -82,7 +94,13 @@ void Host::take_reports() {
       return;
     }
     if (!report) continue;  // user code holds a copy of the socket: what it says is ignored
-    if (!*report) return;
+    if (!*report) {
+      if (engine_->is_deaf() && silence_deadline_ms_ == 0) {
+        silence_deadline_ms_ = now_ms() + kLastWordMs;
+      }
+      return;
+    }
+    silence_deadline_ms_ = 0;
     take_report(**report);
   }
 }
@@ -110,6 +128,7 @@ void Host::take_report(const Report& report) {
 }
 
 void Host::command_started(Command& command, const Report& report) {
+  command.has_begun = true;
   command.checkpoint = report.head.checkpoint_pid;
   command.no_checkpoint = static_cast<ShellNoCheckpoint>(report.head.no_checkpoint);
 }
@@ -136,10 +155,10 @@ void Host::command_done(Command& command, const Report& report) {
 /// in another folder than it should.
 void Host::command_refused(Command& command, const Report& report) {
   const bool is_own = report.head.is_scoped_folder != 0;
-  refuse(command, report.head.error,
-         (is_own ? "working directory " : "the context's working directory ") +
-             (is_own ? command.request.cwd : told_.folder()) + ": " +
-             std::strerror(report.head.error));
+  give_up(command, report.head.error,
+          (is_own ? "working directory " : "the context's working directory ") +
+              (is_own ? command.request.cwd : told_.folder()) + ": " +
+              std::strerror(report.head.error));
   pending_.add_older(told_);
   finish_front();
 }
@@ -150,6 +169,7 @@ wire::Exited Host::ended(const Command& command, int wait_status) const {
   exited.timed_out = command.timed_out;
   exited.shell.engine = engine_ ? engine_->kind() : ShellEngine::none;
   exited.shell.no_checkpoint = explain(command.no_checkpoint);
+  if (command.no_checkpoint == kShellMakesNoCopies) exited.shell.no_checkpoint += why_not_;
   return exited;
 }
 
@@ -161,6 +181,20 @@ void Host::tell_end(const Command& command, const wire::Exited& exited) const {
       channel_, wire::MessageType::job_ended,
       wire::encode(wire::JobEnded{command.job, exited.wait_status, exited.user_us, exited.system_us,
                                   exited.max_rss_kib, exited.timed_out}));
+}
+
+/// The command is not run. `error` is an errno.
+void Host::give_up(const Command& command, int error, const std::string& why) const {
+  constexpr int kRefused = 126;
+  const auto& name = command.request.policy.shell.name;
+  tell_refusal(command, {kRefused, error, "shell '" + name + "': " + why});
+}
+
+void Host::tell_refusal(const Command& command, const wire::NotStarted& refusal) const {
+  tell(command, refusal);
+  if (!options_.reports_jobs) return;
+  (void)wire::send_datagram(channel_, wire::MessageType::job_refused,
+                            wire::encode(wire::JobRefused{command.job, refusal}));
 }
 
 // ---- the end of a shell ----
@@ -203,6 +237,7 @@ void Host::shell_ended() {
   }
   if (may_recover && now_ms() < takeover_deadline_ms_) return;
   if (command == nullptr) return shell_did_not_start();
+  if (kind_ == ShellEngine::loop && !command->has_begun) return shell_ended_before(*command);
   wire::Exited exited = ended(*command, shell_status_.value_or(SIGKILL));
   exited.shell.event = wire::ShellEvent::lost;
   forget_shell();
@@ -210,25 +245,36 @@ void Host::shell_ended() {
   finish_front();
 }
 
+/// What it was is not the command's doing.
+void Host::shell_ended_before(Command& command) {
+  forget_shell();
+  give_up(command, EIO, "bash ended before the command began; the next one gets a fresh shell");
+  finish_front();
+}
+
 void Host::command_ended(Command& command) {
   wire::Exited exited = ended(command, *std::exchange(shell_status_, {}));
   exited.shell.cwd = last_folder_ = engine_->folder();
   const auto refusal = engine_->refusal();
-  refusal ? tell(command, *refusal) : tell_end(command, exited);
+  refusal ? tell_refusal(command, *refusal) : tell_end(command, exited);
   finish_front();
 }
 
 /// Or was killed between two commands.
 void Host::shell_did_not_start() {
   const bool was_ready = is_ready_;
+  const std::string complaint = engine_->complaint();
   forget_shell();
   if (was_ready) return start_next();
-  if (!has_worked_ && kind_ == ShellEngine::builtin) {
-    kind_ = ShellEngine::command;
+  if (!has_worked_ && kind_ != ShellEngine::command) {
+    const bool is_builtin = kind_ == ShellEngine::builtin;
+    why_not_ += is_builtin ? "; it does not fit here: " : "; bash does not work here without: ";
+    why_not_ += complaint.empty() ? "bash ended before it was ready" : complaint;
+    kind_ = is_builtin ? ShellEngine::loop : ShellEngine::command;
     return start_next();
   }
   if (queue_.empty()) return;
-  refuse(*queue_.front(), EIO, "bash did not start, although it has before");
+  give_up(*queue_.front(), EIO, "bash did not start, although it has before");
   finish_front();
 }
 
@@ -252,7 +298,7 @@ void Host::end_shell() {
 
 void Host::forget_shell() {
   engine_.reset();
-  is_ready_ = false;
+  is_ready_ = is_ending_ = false;
   background_.clear();
   last_folder_.clear();
   shell_status_.reset();

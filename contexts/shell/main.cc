@@ -1,7 +1,7 @@
 // airlock-shell: the host of one persistent shell. A job of a context like any other; routerd gives
 // it commands over descriptor 3.
 //
-//   airlock-shell BASH LOADABLE [report]
+//   airlock-shell BASH LOADABLE RECEIVER [report]
 //
 // report: routerd wants a JobEnded for each command that has run.
 
@@ -12,9 +12,11 @@
 
 int main(int argc, char** argv) {
   constexpr int kChannel = 3;
-  if (argc < 3 || argc > 4 || ::fcntl(kChannel, F_SETFD, FD_CLOEXEC) != 0) return 126;
+  if (argc < 4 || argc > 5 || ::fcntl(kChannel, F_SETFD, FD_CLOEXEC) != 0) return 126;
   for (int signal = 1; signal <= 64; ++signal) ::signal(signal, SIG_DFL);
-  contexts::shell::Host(kChannel, {.bash = argv[1], .loadable = argv[2], .reports_jobs = argc == 4})
+  contexts::shell::Host(
+      kChannel,
+      {.bash = argv[1], .loadable = argv[2], .receiver = argv[3], .reports_jobs = argc == 5})
       .run();
   return 0;
 }

@@ -39,7 +39,7 @@ void PlainShell::kill() {
 void PlainShell::report(ShellReportKind kind) {
   Report report;
   report.head.kind = kind;
-  report.head.no_checkpoint = kShellNotWanted;
+  report.head.no_checkpoint = kShellMakesNoCopies;
   reports_.push_back(std::move(report));
   const std::uint64_t one = 1;
   (void)!::write(wake_.borrow(), &one, sizeof one);

@@ -32,6 +32,12 @@ bool parse(const std::string& stat, Process& process) {
   return process.pid > 0;
 }
 
+void add_process(std::vector<Process>& all, const std::string& pid) {
+  const auto stat = base::read_file("/proc/" + pid + "/stat");
+  Process process;
+  if (stat && parse(*stat, process)) all.push_back(process);
+}
+
 const Process* find(const std::vector<Process>& all, int pid) {
   const auto found = std::find_if(all.begin(), all.end(),
                                   [pid](const Process& process) { return process.pid == pid; });
@@ -46,12 +52,29 @@ std::vector<Process> list_processes() {
   if (folder == nullptr) return all;
   while (const dirent* entry = ::readdir(folder)) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-    auto stat = base::read_file(std::string("/proc/") + entry->d_name + "/stat");
-    Process process;
-    if (stat && parse(*stat, process)) all.push_back(process);
+    add_process(all, entry->d_name);
   }
   ::closedir(folder);
   return all;
+}
+
+std::vector<int> children_of(int pid) {
+  std::vector<Process> all;
+  const std::string own = std::to_string(pid);
+  if (const auto list = base::read_file("/proc/" + own + "/task/" + own + "/children")) {
+    for (std::size_t at = 0; at < list->size();) {
+      const auto end = std::min(list->find(' ', at), list->size());
+      add_process(all, list->substr(at, end - at));
+      at = end + 1;
+    }
+  } else {
+    all = list_processes();  // a kernel without CONFIG_PROC_CHILDREN
+  }
+  std::vector<int> children;
+  for (const auto& process : all) {
+    if (process.parent == pid && !process.is_zombie) children.push_back(process.pid);
+  }
+  return children;
 }
 
 std::uint64_t ticks_now() {

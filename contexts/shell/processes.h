@@ -18,6 +18,9 @@ struct Process {
 /// The processes of this PID namespace. Blocking; reads /proc.
 std::vector<Process> list_processes();
 
+/// Pids of those whose parent is `pid`, without zombies. Blocking; reads /proc.
+std::vector<int> children_of(int pid);
+
 /// Clock ticks since boot, now: never more than the start of a process that is started later.
 std::uint64_t ticks_now();
 

@@ -49,6 +49,7 @@ enum ShellNoCheckpoint {
   kShellHoldsPipe = 2, /* of the shell itself, from descriptor 3 on: a copy would hold it too */
   kShellHoldsLock = 3,
   kShellForkFailed = 4,
+  kShellMakesNoCopies = 5, /* bash without the builtin, or no bash */
 };
 
 /* Shell to host. Behind it: `background_count` pids (int32_t), then NUL-terminated strings: the
@@ -68,6 +69,23 @@ struct ShellReport {
   uint32_t changed_count;
   uint32_t is_truncated;
   uint32_t is_scoped_folder; /* kShellRefused: the command's own folder, not the context's */
+};
+
+/* Of a plain bash, whose loop asks its receiver (bash/receiver.c) by `kill -0 NUMBER`. Linux has no
+ * pids beyond 4194304. */
+enum {
+  kShellLoopBegin = 2000000010,
+  kShellLoopTake = 2000000011,  /* the channel's next descriptors become 0, 1 and 2 */
+  kShellLoopUsage = 2000000012, /* a ShellUsage goes to the channel */
+  kShellLoopChannel = 250,      /* SEQPACKET */
+  kShellLoopFds = 3,
+};
+
+/* Of the shell and the children it has waited for, since they began. */
+struct ShellUsage {
+  uint64_t user_us;
+  uint64_t system_us;
+  uint64_t max_rss_kib;
 };
 
 /* NOLINTEND(readability-identifier-naming) */

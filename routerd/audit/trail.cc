@@ -25,6 +25,17 @@ json status_of(int wait_status) {
   return {{"exit", WEXITSTATUS(wait_status)}};
 }
 
+/// Which request of the API's it was, if it was one.
+void add_request(json& record, const ApiRequest& request) {
+  const std::pair<const char*, const std::string&> words[] = {
+      {"operation", request.operation}, {"exec", request.exec},
+      {"token", request.token},         {"client", request.client},
+      {"requestId", request.id},        {"traceparent", request.traceparent}};
+  for (const auto& [name, word] : words) {
+    if (!word.empty()) record[name] = word;
+  }
+}
+
 std::vector<std::string> names_of(const contexts::Environment& env) {
   std::vector<std::string> names;
   for (const auto& entry : env) names.push_back(entry.substr(0, entry.find('=')));
@@ -63,15 +74,11 @@ void Trail::context_changed(const contexts::ContextSpec& before,
 void Trail::context_ending(const contexts::Context& context) {
   look_at_limits(context);
   for (auto job = open_jobs_.begin(); job != open_jobs_.end();) {
-    if (job->second.context != context.name()) {
-      ++job;
-      continue;
+    const auto next = std::next(job);
+    if (job->second.context == context.name()) {
+      end(job, {{"status", {{"lost", "its context was destroyed"}}}});
     }
-    log_->add("exec.ended", {{"job", job->first},
-                             {"context", context.name()},
-                             {"status", {{"lost", "its context was destroyed"}}},
-                             {"durationMs", milliseconds_since(job->second.started)}});
-    job = open_jobs_.erase(job);
+    job = next;
   }
   std::erase_if(hits_, [&](const auto& hit) { return hit.first.first == context.name(); });
 }
@@ -91,16 +98,6 @@ void Trail::api_refused(const json& refusal) {
   }
   record["times"] = refusal.value("times", 1u);
   log_->add("api.refused", std::move(record));
-}
-
-void Trail::api_exec(const json& start) {
-  json record = json::object();
-  for (const char* key : {"exec", "context", "token", "client", "requestId", "traceparent"}) {
-    const auto text = start.value(key, "").substr(0, 128);
-    if (!text.empty()) record[key] = text;
-  }
-  record["job"] = start.value("job", std::uint64_t{0});
-  log_->add("api.exec", std::move(record));
 }
 
 void Trail::client_refused(pid_t pid, unsigned uid, std::string_view reason) {
@@ -123,31 +120,57 @@ void Trail::exec_decided(const RouteRecord& route) {
   if (!route.blocked_env.empty()) record["blockedEnv"] = route.blocked_env;
   if (!route.refused_fds.empty()) record["refusedFds"] = route.refused_fds;
   log_->add("exec", std::move(record));
-  if (route.outcome == "failed") open_jobs_.erase(route.job);
+  if (route.outcome == "failed") {
+    const auto job = open_jobs_.find(route.job);
+    if (job != open_jobs_.end()) end(job, {{"status", {{"failed", route.reason}}}});
+    return;
+  }
+  if (!route.asked_by.operation.empty()) {
+    json asked = {{"job", route.job},
+                  {"context", route.to},
+                  {"program", route.program},
+                  {"outcome", route.outcome}};
+    add_request(asked, route.asked_by);
+    log_->add("api.exec", std::move(asked));
+  }
   if (route.outcome != "run_in") return;
   if (open_jobs_.size() >= kMaxOpenJobs) open_jobs_.erase(open_jobs_.begin());
-  open_jobs_[route.job] = {route.to, Clock::now()};
+  open_jobs_[route.job] = {route.to, route.program, route.asked_by, Clock::now()};
+}
+
+void Trail::end(OpenJobs::iterator job, json record) {
+  record["job"] = job->first;
+  record["context"] = job->second.context;
+  record["program"] = job->second.program;
+  record["durationMs"] = milliseconds_since(job->second.started);
+  add_request(record, job->second.asked_by);
+  open_jobs_.erase(job);
+  log_->add("exec.ended", std::move(record));
 }
 
 void Trail::job_ended(const std::string& context, const wire::JobEnded& end) {
-  json record = {{"job", end.job},
-                 {"context", context},
-                 {"userUs", end.user_us},
+  json record = {{"userUs", end.user_us},
                  {"systemUs", end.system_us},
                  {"timedOut", end.timed_out},
                  {"maxRssKib", end.max_rss_kib}};
   record["status"] = status_of(end.wait_status);
   const auto job = open_jobs_.find(end.job);
-  if (job != open_jobs_.end()) {
-    record["durationMs"] = milliseconds_since(job->second.started);
-    open_jobs_.erase(job);
-  }
+  if (job != open_jobs_.end()) return this->end(job, std::move(record));
+  record["job"] = end.job;
+  record["context"] = context;
   log_->add("exec.ended", std::move(record));
 }
 
 void Trail::command_ended(const std::string& context, const wire::JobEnded& end) {
   const auto job = open_jobs_.find(end.job);
   if (job != open_jobs_.end() && job->second.context == context) job_ended(context, end);
+}
+
+void Trail::command_refused(const std::string& context, const wire::JobRefused& refused) {
+  constexpr std::size_t kLongest = 512;
+  const auto job = open_jobs_.find(refused.job);
+  if (job == open_jobs_.end() || job->second.context != context) return;
+  end(job, {{"status", {{"failed", refused.refusal.message.substr(0, kLongest)}}}});
 }
 
 void Trail::look_at_limits(const contexts::Context& context) {

@@ -27,14 +27,15 @@ class Trail {
   void context_expired(const std::string& name, std::string_view why);
   /// What the API has refused, as it tells (docs/API.md).
   void api_refused(const nlohmann::json& refusal);
-  /// A program was started by a request of the API's.
-  void api_exec(const nlohmann::json& start);
   void client_refused(pid_t pid, unsigned uid, std::string_view reason);
+  /// Also of a job that could not be started after all (RouteLog::add_failure).
   void exec_decided(const RouteRecord& record);
   void job_ended(const std::string& context, const wire::JobEnded& end);
   /// The same of a command in a shell. Its host runs as the shell's user, so no other context's job
   /// is believed to have ended.
   void command_ended(const std::string& context, const wire::JobEnded& end);
+  /// One that its shell did not run.
+  void command_refused(const std::string& context, const wire::JobRefused& refused);
   /// Records limits that were hit since the last time.
   void look_at_limits(const contexts::Context& context);
 
@@ -45,11 +46,15 @@ class Trail {
   using Clock = std::chrono::steady_clock;
   struct OpenJob {
     std::string context;
+    std::string program;
+    ApiRequest asked_by;
     Clock::time_point started;
   };
+  using OpenJobs = std::map<std::uint64_t, OpenJob>;
+  void end(OpenJobs::iterator job, nlohmann::json record);
 
   std::unique_ptr<AuditLog> log_;
-  std::map<std::uint64_t, OpenJob> open_jobs_;
+  OpenJobs open_jobs_;
   /// By context and limit.
   std::map<std::pair<std::string, std::string>, std::uint64_t> hits_;
 };

@@ -1,5 +1,7 @@
 """Persistent shells, environment, folder, route and ports through the HTTP API."""
 
+import os
+
 from api_client import ApiCase, events
 from harness import eventually, main
 from network import own_network
@@ -108,6 +110,27 @@ class Shells(ApiCase):
         self.expect(200, 'GET', f'/api/v1/execs/{first["id"]}?waitMs=60000')
         self.assertEqual(self.exec('echo "[$LOCAL]"')['stdout'], '[]\n')
         eventually(lambda: 'sleep 1000' not in self.exec(['ps', 'aux'])['stdout'], 'all it had started is gone')
+
+    def test_what_waits_can_be_ended(self):
+        self.serve_api()
+        run = '/api/v1/contexts/user/exec'
+        first = self.exec('read line', stdin='open', yieldMs=0)
+        second = self.exec(f'touch {self.work}/second', yieldMs=0)
+        self.assertEqual(second['status'], 'queued')
+        self.expect(204, 'POST', f'/api/v1/execs/{second["id"]}/signal', {'signal': 'SIGTERM'})
+        ended = self.expect(200, 'GET', f'/api/v1/execs/{second["id"]}?waitMs=60000')
+        self.assertEqual((ended['status'], ended['error']['errno']), ('failed', 'ECANCELED'))
+        # By a client that leaves.
+        with self.stream(run, {'command': f'touch {self.work}/third'}) as response:
+            self.assertEqual(next(events(response))['reason'], 'queued')
+        eventually(lambda: self.shells()['default']['waiting'] == 0, 'it waits no more')
+        # Positive control: what ends no program lets it wait.
+        fourth = self.exec(f'touch {self.work}/fourth', yieldMs=0)
+        self.expect(204, 'POST', f'/api/v1/execs/{fourth["id"]}/signal', {'signal': 'SIGWINCH'})
+        self.assertEqual(self.shells()['default']['waiting'], 1)
+        self.expect(200, 'POST', f'/api/v1/execs/{first["id"]}/stdin?close=true', b'go\n')
+        self.assertEqual(self.expect(200, 'GET', f'/api/v1/execs/{fourth["id"]}?waitMs=60000')['exitCode'], 0)
+        self.assertEqual([name for name in ('second', 'third', 'fourth') if os.path.exists(f'{self.work}/{name}')], ['fourth'])
 
     def test_time_in_the_queue_is_told(self):
         self.serve_api()

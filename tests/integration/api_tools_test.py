@@ -6,9 +6,10 @@ import re
 import shutil
 import unittest
 
-from api_client import PORT, SECRETS, ApiCase
-from harness import main
+from api_client import PORT, SECRETS, ApiCase, events
+from harness import eventually, main
 from network import own_network
+from web_socket import WebSocket
 
 try:
     from prometheus_client.parser import text_string_to_metric_families
@@ -16,6 +17,7 @@ except ImportError:
     text_string_to_metric_families = None
 
 URL = f'http://127.0.0.1:{PORT}'
+DURATION = 'airlock_api_request_duration_seconds'
 
 
 def setUpModule():
@@ -180,6 +182,70 @@ class Prometheus(ApiCase):
         self.assertEqual(self.sample('airlock_execs_running'), 0)
         self.assertEqual(self.sample('airlock_execs_known'), 5)
         self.assertGreaterEqual(self.sample('airlock_http_connections'), 1)
+
+    def durations(self):
+        """(method, route, status) → {limit: how many} of each histogram, with its 'sum' and 'count'."""
+        found = {}
+        for sample in self.families()[DURATION].samples:
+            key = tuple(sample.labels[label] for label in ('method', 'route', 'status'))
+            kind = sample.name.removeprefix(DURATION + '_')
+            found.setdefault(key, {})[float(sample.labels['le']) if kind == 'bucket' else kind] = sample.value
+        return found
+
+    def test_latencies(self):
+        self.serve_api()
+        for _ in range(3):
+            self.exec(['true'])
+        self.exec(['sleep', '0.3'])
+        self.request('HEAD', '/health')
+        self.refused(401, 'unauthorized', 'GET', '/api/v1/info', who=None)
+        self.refused(404, 'not-found', 'GET', '/api/v1/canary-path')
+        self.refused(404, 'exec-not-found', 'GET', '/api/v1/execs/canary-exec')
+        self.refused(405, 'method-not-allowed', 'CANARY', '/api/v1/info')
+        durations = self.durations()
+        for key, histogram in durations.items():
+            limits = sorted(key for key in histogram if isinstance(key, float))
+            counts = [histogram[limit] for limit in limits]
+            self.assertEqual(counts, sorted(counts), key)
+            self.assertEqual((limits[-1], counts[-1]), (float('inf'), histogram['count']), key)
+            self.assertGreater(histogram['sum'], 0, key)
+        run = durations['POST', '/api/v1/contexts/{context}/exec', '2xx']
+        self.assertEqual((run['count'], run[600]), (4, 4))
+        self.assertLessEqual(run[0.25], 3, 'the slow one is not below')
+        self.assertGreaterEqual(run['sum'], 0.3)
+        for key, count in ((('HEAD', '/health', '2xx'), 1), (('GET', '/api/v1/info', '4xx'), 1), (('other', 'other', '4xx'), 2),
+                           (('GET', '/api/v1/execs/{exec}', '4xx'), 1)):
+            self.assertEqual(durations[key]['count'], count, key)
+        # Nothing that a client has chosen.
+        templates = set(self.expect(200, 'GET', '/api/v1/openapi.json')['paths'])
+        self.assertLessEqual({route for _, route, _ in durations}, templates | {'other'})
+        text = self.request('GET', '/metrics', who=None).body
+        self.assertNotIn(b'canary', text.lower())
+
+    def test_streams_are_counted_apart(self):
+        self.serve_api()
+        run = '/api/v1/contexts/user/exec'
+        with self.stream(run, {'argv': ['cat'], 'stdin': 'open'}) as response:
+            told = events(response)
+            started = next(told)
+            self.assertEqual(self.sample('airlock_api_streams_open', kind='events'), 1)
+            self.assertNotIn(('POST', '/api/v1/contexts/{context}/exec', '2xx'), self.durations())
+            with WebSocket(PORT, f'/api/v1/execs/{started["id"]}/attach', self.headers()):
+                self.assertEqual(self.sample('airlock_api_streams_open', kind='websocket'), 1)
+                self.assertNotIn('/api/v1/execs/{exec}/attach', {route for _, route, _ in self.durations()})
+            eventually(lambda: self.sample('airlock_api_streams_open', kind='websocket') == 0, 'it is closed')
+            self.expect(200, 'POST', f'/api/v1/execs/{started["id"]}/stdin?close=true', b'')
+            self.assertEqual(list(told)[-1]['type'], 'exit')
+        eventually(lambda: self.sample('airlock_api_streams_open', kind='events') == 0, 'it has ended')
+        # A client that goes away ends its stream, too.
+        with self.stream(run, {'argv': ['sleep', '1000']}) as response:
+            next(events(response))
+        eventually(lambda: self.sample('airlock_api_streams_open', kind='events') == 0, 'the client has gone')
+        for kind, count in (('events', 2), ('websocket', 1)):
+            self.assertEqual(self.sample('airlock_api_streams_total', kind=kind), count)
+        # Positive control: what is no stream is in the histogram.
+        self.exec(['true'])
+        self.assertEqual(self.durations()['POST', '/api/v1/contexts/{context}/exec', '2xx']['count'], 1)
 
 
 if __name__ == '__main__':

@@ -467,17 +467,18 @@ class Output(Case):
         text = self.airlock('doctor')
         self.assertEqual((text.status, text.err), (0, ''))
         self.assertIn('Contexts are isolated here.', text.out)
-        self.assertTrue(told['rootfs']['integrity'].startswith('no'), 'shared is the default, and is said')
+        self.assertTrue(told['rootfs']['integrity'].startswith('no'), "what `airlock run` gives, and says")
         self.assertEqual(told['rootfs']['overlay']['works'], works['namespaces'], told['rootfs'])
         self.assertIn("'rootfs: overlay' " + ('works' if works['namespaces'] else 'does not work'), text.out)
 
     def test_integrity_is_told(self):
         self.up()
         made = {how: self.ask('ctx', 'create', how, '--rootfs', how, '--cwd', self.work)['integrity'][:3]
-                for how in ('shared', 'overlay')}
-        self.assertEqual(made, {'shared': 'no:', 'overlay': 'yes'})
+                for how in ('shared', 'overlay', 'auto')}
+        self.assertEqual(made, {'shared': 'no:', 'overlay': 'yes', 'auto': 'yes'})
+        self.assertEqual(self.ask('ctx', 'inspect', 'auto')['rootfs'], 'overlay')
         rows = {row.split()[0]: row.split()[2] for row in self.airlock('ctx', 'ls').out.splitlines()}
-        self.assertEqual(rows, {'NAME': 'INTEGRITY', 'platform': 'no', 'user': 'no', 'shared': 'no', 'overlay': 'yes'})
+        self.assertEqual(rows, {'NAME': 'INTEGRITY', 'platform': 'no', 'user': 'yes', 'shared': 'no', 'overlay': 'yes', 'auto': 'yes'})
 
     def test_info(self):
         pid = self.up()

@@ -628,7 +628,7 @@ class Many(Case):
             for agent in agents:
                 ended = self.finish(agent, patience=3000)
                 self.assertEqual((ended.status, ended.err), (7, ''))
-        run(200)
+        run(1100)  # the route log keeps the last 2000
         eventually(lambda: len(self.census(daemon)) <= 7, 'only the daemon, the inits and a few lenders')
         before = self.census(daemon)
         run(self.COUNT)

@@ -4,11 +4,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import unittest
 
 from api_client import SECRETS, ApiCase
-from harness import HERE, main
+from harness import AIRLOCK, HERE, main
 from network import PYTHON, own_network
 
 SDK = os.path.realpath(HERE + '/../../sdk/typescript')
@@ -93,14 +94,12 @@ class Sdk(SdkCase):
                 'const result = await context.exec(["sh", "-c", "echo out; exit 3"]);\n'
                 'const types = []; for await (const e of context.execStream("echo x")) types.push(e.type);\n'
                 'const other = await sandbox.getContext("platform").catch((error) => error.code);\n'
-                'const terminal = await context.terminal().catch((error) => error.message);\n'
-                'console.log(JSON.stringify([result.stdout, result.exitCode, types, other, terminal])); })();\n')
+                'console.log(JSON.stringify([result.stdout, result.exitCode, types, other])); })();\n')
         door = self.runtime + '/api.sock'
         ended = self.exec_in('user', shutil.which('node'), '-e', text, SDK, door)
         self.assertEqual(ended.status, 0, ended.err)
         told = json.loads(ended.out)
-        self.assertEqual(told[:4], ['out\n', 3, ['start', 'stdout', 'exit'], 'forbidden-scope'])
-        self.assertIn('UNIX socket', told[4])
+        self.assertEqual(told, ['out\n', 3, ['start', 'stdout', 'exit'], 'forbidden-scope'])
         text = ('import airlock_sdk as sdk, json, sys\n'
                 'sandbox = sdk.connect("unix:" + sys.argv[1]); context = sandbox.get_context("user")\n'
                 'result = context.exec(["sh", "-c", "echo out; exit 3"])\n'
@@ -109,7 +108,34 @@ class Sdk(SdkCase):
                 'except sdk.AuthError as error: print(json.dumps([result.stdout, result.exit_code, types, error.code]))\n')
         ended = self.exec_in('user', PYTHON, '-B', '-c', text, door, options=('-e', 'PYTHONPATH=' + PYTHON_SDK))
         self.assertEqual(ended.status, 0, ended.err)
-        self.assertEqual(json.loads(ended.out), told[:4])
+        self.assertEqual(json.loads(ended.out), told)
+
+    def by_door(self, *options):
+        """The command lines of both SDKs' programs for a terminal by the door, and what they need in their environment."""
+        door = self.runtime + '/api.sock'
+        yield 'node', [shutil.which('node'), f'{HERE}/sdk/door_terminal.cjs', SDK, door, *options], ()
+        yield 'python', [PYTHON, '-B', '-W', 'error', f'{HERE}/sdk/door_terminal.py', door, *options], ('-e', 'PYTHONPATH=' + PYTHON_SDK)
+
+    def test_a_terminal_by_the_door(self):
+        self.serve_api()
+        for name, argv, options in self.by_door('use'):
+            with self.subTest(name):
+                ended = self.exec_in('user', *argv, options=options)
+                self.assertEqual(ended.status, 0, ended.err)
+                self.assertEqual(json.loads(ended.out), {'size': True, 'lines': 20000, 'busy': 'terminal-busy', 'left': 'taken-over', 'exitCode': 4})
+
+    def test_a_terminal_by_the_door_outlives_the_api(self):
+        self.serve_api()
+        for name, argv, options in self.by_door('lose'):
+            with self.subTest(name):
+                client = self.start([AIRLOCK, 'exec', 'user', *options, '--', *argv])
+                self.assertEqual(self.line_of(client), b'attached\n')
+                os.kill(self.pid_of_service('airlock-api'), signal.SIGKILL)
+                told = json.loads(self.line_of(client))
+                self.assertGreaterEqual(told['losses'], 1)
+                self.assertEqual(told['wrong'], [], 'nothing is lost or doubled')
+                self.assertEqual(self.finish(client).status, 0)
+                self.await_service('airlock-api')
 
     def test_acceptance(self):
         if not os.path.exists(JUPYTER):

@@ -16,6 +16,8 @@ from harness import AIRLOCK, REFUSED, USAGE, Case, command_line, eventually, mai
 
 
 class Shells(Case):
+    engine = 'bash-builtin'
+
     def setUp(self):
         super().setUp()
         self.up()
@@ -66,7 +68,7 @@ class Cases(Shells):
         result = self.result('sleep 1000 & echo started')
         self.assertEqual((result['stdout'], result['exitCode']), (b'started\n', 0))
         self.assertEqual(len(result['shell']['background']), 1)
-        self.assertEqual(len(self.inside('sleep', '1000')), 1)
+        eventually(lambda: len(self.inside('sleep', '1000')) == 1, 'the child has become sleep')
         self.steps(('kill %1; wait; echo ended', 'ended\n'))
         client = self.start([AIRLOCK, 'exec', 'user', '-c', 'sleep 1000 & echo started'])
         self.assertEqual(client.wait(60), 0, 'also where it holds a pipe of the requester')
@@ -149,8 +151,10 @@ class Cases(Shells):
                    ('command true', ''),
                    ('declare -p log dir EXIT_CODE', 'declare -- log="1"\ndeclare -- dir="2"\ndeclare -- EXIT_CODE="3"\n'),
                    ('trap -p EXIT', "trap -- 'x' EXIT\n"))
-        self.assertEqual(self.in_shell('set -x; declare -i n=1', '--shell', 'traced').err, '+ declare -i n=1\n')
-        self.assertEqual(self.in_shell('n=2', '--shell', 'traced').err, '+ n=2\n')
+
+    def test_16_tracing(self):
+        self.assertEqual(self.in_shell('set -x; declare -i n=1').err, '+ declare -i n=1\n')
+        self.assertEqual(self.in_shell('n=2').err, '+ n=2\n')
 
     def test_17_output_is_bytes(self):
         self.assertEqual(self.result(r"printf 'a\0b\xff'")['stdout'], b'a\0b\xff')
@@ -316,7 +320,8 @@ class Contexts(Shells):
         result = self.result('cd /usr; export B=1; sleep 1000 & exit_code() { return 5; }; exit_code')
         self.assertEqual(result['exitCode'], 5)
         self.assertEqual(result['shell']['cwd'], '/usr')
-        self.assertEqual(result['shell']['engine'], 'bash-builtin')
+        self.assertEqual(result['shell']['engine'], self.engine)
+        self.assertEqual(self.ask('shells', 'user')[0]['engine'], self.engine)
         self.assertEqual(sorted(result['shell']['envChanged']), ['B', 'OLDPWD', 'PWD'])
         self.assertEqual(len(result['shell']['background']), 1)
         self.assertGreaterEqual(result['durationMs'], 0)

@@ -446,7 +446,7 @@ class Level(Case):
             with open(f'/proc/{self.daemon}/mountinfo') as file:
                 mounts = len(file.readlines())
             return open_files(self.daemon), mounts, len(descendants(self.daemon)), len(os.listdir(f'/proc/{self.daemon}/task'))
-        extra = ['--rootfs', 'overlay'] if self.LEVEL == 'overlay' else ['--isolation', 'strict'] if self.STRICT else []
+        extra = ['--rootfs', 'shared'] if self.LEVEL == 'shared' else ['--isolation', 'strict'] if self.STRICT else []
         for number in range(count + 1):
             if number == 1:
                 before = state()  # not before the first: some things are made once
@@ -456,7 +456,7 @@ class Level(Case):
         return f'{count} contexts'
 
     def row_I01(self):
-        """what it removes in the root file system is removed for it alone"""
+        """what it removes in the system's folders is removed for it alone"""
         # Nothing of this machine's own: a folder that only this test knows.
         folder = '/usr/local/airlock-test-' + os.path.basename(self.dir)
         os.mkdir(folder)
@@ -466,7 +466,7 @@ class Level(Case):
             self.user(f'rm -rf {folder}/*; echo changed >{folder}/new')
             self.assertIn('changed', self.user(f'cat {folder}/new').out, 'control: its own change is there')
             is_intact = os.listdir(folder) == ['program'] and self.exec_in('platform', folder + '/program').out == 'intact\n'
-            self.assertEqual(is_intact, self.LEVEL == 'overlay')
+            self.assertEqual(is_intact, self.LEVEL != 'shared')
             integrity = self.ask('ctx', 'inspect', 'user')['integrity']
             self.assertTrue(integrity.startswith('yes' if is_intact else 'no'), integrity)
             if not is_intact:
@@ -538,8 +538,8 @@ class Secure(Level):
     LEVEL = 'secure'
 
 
-class Overlay(Level):
-    LEVEL, USER = 'overlay', ', rootfs: overlay'
+class Shared(Level):
+    LEVEL, USER = 'shared', ', rootfs: shared'
 
 
 class Strict(Level):

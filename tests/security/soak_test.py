@@ -79,7 +79,7 @@ class Soak(Case):
         if len(self.made) >= 4:
             return self.do_remove()
         name = f'soak{self.random.randrange(1000)}'
-        extra = self.random.choice([[], ['--rootfs', 'overlay'], ['--isolation', 'strict'], ['--limit', 'pids=100', '--limit', 'tmpfs=1M']])
+        extra = self.random.choice([[], ['--rootfs', 'shared'], ['--isolation', 'strict'], ['--limit', 'pids=100', '--limit', 'tmpfs=1M']])
         if name not in self.made and self.airlock('ctx', 'create', name, '--cwd', self.work, *extra).status == 0:
             self.made.add(name)
 

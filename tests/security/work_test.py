@@ -1,5 +1,5 @@
 """Developers' work goes on in a `secure` context, as uid 0 and as a plain user: real programs, each with what proves
-that it worked. The root file system is an overlay, so nothing here changes the machine."""
+that it worked. The system's folders are an overlay, so nothing here changes the machine."""
 
 import json
 import os
@@ -101,8 +101,8 @@ class Work(Case):
     @needs('useradd')
     def test_W03_users(self):
         """chown, useradd, su"""
-        self.ok('useradd -m -u 4242 dev && touch f && chown dev: f && stat -c %U f && su dev -c "id -un; touch ~/own" && stat -c %u /home/dev/own', 'dev\ndev\n4242')
-        self.assertFalse(os.path.exists('/home/dev/own'), 'not on the machine')
+        self.ok('useradd -m -b /opt -u 4242 dev && touch f && chown dev: f && stat -c %U f && su dev -c "id -un; touch ~/own" && stat -c %u /opt/dev/own', 'dev\ndev\n4242')
+        self.assertFalse(os.path.exists('/opt/dev/own'), 'not on the machine')
 
     @needs('strace', 'gdb', 'cc')
     def test_W04_debuggers(self):

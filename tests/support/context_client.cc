@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/file.h"
@@ -163,9 +164,12 @@ std::map<std::string, std::string> TestContext::probe(wire::ExecRequest request,
 wire::JobList TestContext::list_jobs() {
   static std::uint64_t serial = 0;
   tell_init(wire::ListJobs{++serial});
-  if (!await_readable(context_->channel())) throw std::runtime_error("no list of jobs in time");
-  auto frame = value_of(wire::receive_datagram(context_->channel()));
-  if (!frame) throw std::runtime_error("no list of jobs");
+  std::optional<wire::Frame> frame;
+  do {  // routerd hears of jobs that are refused, too
+    if (!await_readable(context_->channel())) throw std::runtime_error("no list of jobs in time");
+    frame = value_of(wire::receive_datagram(context_->channel()));
+    if (!frame) throw std::runtime_error("no list of jobs");
+  } while (frame->type == wire::MessageType::job_refused);
   auto list = value_of(wire::decode<wire::JobList>(frame->payload));
   if (list.serial != serial) throw std::runtime_error("a list nobody asked for");
   return list;

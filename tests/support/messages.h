@@ -85,6 +85,8 @@ inline wire::Setup full_setup() {
   setup.pid_max = 400;
   setup.tmpfs_bytes = kMax<std::uint64_t>;
   setup.upper_dir = "/run/airlock/upper/user";
+  setup.upper_in_memory = true;
+  setup.watched = {"/usr/bin"};
   setup.same = {"/tmp", "/workspace"};
   setup.private_tmp = true;
   setup.no_new_privs = true;
@@ -191,7 +193,7 @@ inline wire::Setup full() {
 }
 template <>
 inline wire::Ready full() {
-  return {-1, "mount proc", {"no mqueue", ""}, "no tmpfs", "no knob"};
+  return {-1, "mount proc", {"no mqueue", ""}, "no tmpfs", "no knob", true};
 }
 template <>
 inline wire::Walls full() {

@@ -24,20 +24,25 @@ std::string drain(int fd) {
 
 }  // namespace
 
-ShellHost::ShellHost(const std::string& bash) {
+ShellHost::ShellHost(const std::string& bash, const Libraries& libraries) {
   auto pair = seqpacket_pair();
   channel_ = std::move(pair.ours);
   const std::string folder = programs_folder();
+  const auto in_folder = [&folder](const std::string& name) {
+    return name.find('/') == std::string::npos ? folder + "/" + name : name;
+  };
+  const std::string loadable = in_folder(libraries.loadable);
+  const std::string receiver = in_folder(libraries.receiver);
   const int theirs = pair.theirs.borrow();
-  child_ = std::make_unique<Child>([folder, theirs, bash] {
+  child_ = std::make_unique<Child>([folder, theirs, bash, loadable, receiver] {
     ::setsid();
     ::dup2(theirs, 3);
     // As from a spawner: what the test runner holds, a lock perhaps, is none of the shell's.
     ::close_range(4, ~0u, 0);
     const std::string host = folder + "/airlock-shell";
-    const std::string loadable = folder + "/airlock-shell.so";
     ::setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 1);
-    ::execl(host.c_str(), "airlock-shell", bash.c_str(), loadable.c_str(), nullptr);
+    ::execl(host.c_str(), "airlock-shell", bash.c_str(), loadable.c_str(), receiver.c_str(),
+            nullptr);
     return 127;
   });
 }
@@ -59,8 +64,9 @@ ShellHost::Pending ShellHost::start(const std::string& command, const Options& o
   order.request.policy.time_limit_ms = options.time_limit_ms;
   order.request.policy.kill_grace_ms = options.kill_grace_ms;
   order.request.policy.shell = {"default", options.fail_if_busy, options.no_checkpoint};
-  const int fds[] = {input.read.borrow(), output.write.borrow(), errors.write.borrow(),
-                     connection.theirs.borrow()};
+  const int fds[] = {options.input_fd >= 0 ? options.input_fd : input.read.borrow(),
+                     options.output_fd >= 0 ? options.output_fd : output.write.borrow(),
+                     errors.write.borrow(), connection.theirs.borrow()};
   auto sent =
       wire::send_datagram(channel_.borrow(), wire::MessageType::spawn, wire::encode(order), fds);
   if (!sent) throw std::runtime_error(sent.error().message());

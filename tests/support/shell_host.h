@@ -12,13 +12,23 @@ namespace support {
 /// Everything throws std::runtime_error.
 class ShellHost {
  public:
+  /// What bash is given, in the folder of the programs unless with a '/'.
+  struct Libraries {
+    std::string loadable = "airlock-shell.so";
+    std::string receiver = "airlock-shell-receiver.so";
+  };
+
   /// `bash`: where the host looks for it.
-  explicit ShellHost(const std::string& bash = "/bin/bash");
+  explicit ShellHost(const std::string& bash = "/bin/bash") : ShellHost(bash, Libraries()) {}
+  ShellHost(const std::string& bash, const Libraries& libraries);
 
   struct Options {
     std::vector<std::string> env{};
     std::string cwd{};
     std::string standard_input{};
+    /// In place of the pipes; borrowed.
+    int input_fd = -1;
+    int output_fd = -1;
     std::uint64_t time_limit_ms = 0;
     std::uint64_t kill_grace_ms = 2000;
     bool fail_if_busy = false;

@@ -35,6 +35,7 @@
 #include <builtins.h>
 #include <common.h>
 #include <jobs.h>
+#include <version.h>
 /* clang-format on */
 
 #include "contexts/shell/shell_protocol.h"
@@ -608,6 +609,10 @@ static int airlock_serve_builtin(WORD_LIST* list) {
   if (list == NULL || list->next != NULL) {
     builtin_usage();
     return EX_USAGE;
+  }
+  if (strcmp(dist_version, DISTVERSION) != 0) {
+    builtin_error("made for bash %s, this is %s", DISTVERSION, dist_version);
+    return EXECUTION_FAILURE;
   }
   host_fd = fcntl(atoi(list->word->word), F_DUPFD_CLOEXEC, kFirstOwnFd);
   close(atoi(list->word->word));

@@ -7,9 +7,11 @@ from .errors import (AirlockError, AuthError, ContextExistsError, ContextNotFoun
 from .files import Files
 from .process import Event, Process, Result
 from .sandbox import Sandbox, connect
+from .terminal import Terminal
 
 __all__ = [
     'AirlockError', 'AuthError', 'Context', 'ContextExistsError', 'ContextNotFoundError', 'Event', 'ExecError',
     'ExecNotFoundError', 'Files', 'NoSuchFileError', 'PreconditionFailedError', 'Process', 'RateLimitError', 'Result',
-    'Sandbox', 'Shell', 'ShellBusyError', 'ShellNotFoundError', 'StreamInterruptedError', 'UnreachableError', 'connect', 'quote',
+    'Sandbox', 'Shell', 'ShellBusyError', 'ShellNotFoundError', 'StreamInterruptedError', 'Terminal', 'UnreachableError', 'connect',
+    'quote',
 ]

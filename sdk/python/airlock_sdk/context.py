@@ -6,6 +6,7 @@ import urllib.parse
 
 from .files import Files
 from .process import Process, Result, until_exit
+from .terminal import Terminal, terminal_body
 
 #: `text` as one word of a POSIX shell.
 quote = shlex.quote
@@ -73,6 +74,21 @@ class Context:
         body = body_of(command, {**options, 'yield_after': 0})
         started = self._http.json('POST', self._base + '/exec', body, headers=key_header(idempotency_key))
         return Process(self._http, started['id'], started['pid'])
+
+    def terminal(self, command=None, **options):
+        """A program on a terminal (default: a shell), attached. It lives on when this process ends:
+        attach_terminal(id). Options: cols rows env cwd scrollback_bytes, and in seconds timeout grace idle_timeout."""
+        body = terminal_body(command, options)
+        return Terminal(self._http, self._http.json('POST', self._base + '/terminals', body)).attach()
+
+    def attach_terminal(self, terminal_id, takeover=False):
+        """A terminal of this context again, with what it showed. `takeover` takes the place of who writes now."""
+        found = self._http.json('GET', '/api/v1/terminals/' + urllib.parse.quote(terminal_id, safe=''))
+        return Terminal(self._http, found).attach(takeover)
+
+    def terminals(self):
+        """Its terminals, as they are now: a list of dicts."""
+        return self._http.json('GET', self._base + '/terminals')['items']
 
     def shell(self, name='default'):
         """A persistent shell by name, made when it is first used."""

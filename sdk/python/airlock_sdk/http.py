@@ -7,6 +7,7 @@ import socket
 import urllib.parse
 
 from .errors import UnreachableError, error_of
+from .web_socket import HandshakeRefused, WebSocket
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -47,7 +48,7 @@ class Http:
                 connection.request(method, self._base + path, body, headers)
             response = connection.getresponse()
             if response.status >= 400:
-                raise error_of(_problem(response))
+                raise error_of(_problem(response.status, response.read()))
             yield response
         except (OSError, http.client.HTTPException) as error:
             raise UnreachableError(f'{method} {path}: {error}') from error
@@ -75,6 +76,22 @@ class Http:
             if length is not None and got < length:
                 raise http.client.IncompleteRead(b'', length - got)
 
+    def web_socket(self, path, protocol):
+        """A WebSocket that is open. Raises the API's error if it refuses."""
+        connection = self._connect(*self._place)
+        headers = {'Host': connection.host if isinstance(connection, _UnixConnection) else f'{connection.host}:{connection.port}'}
+        if self._token:
+            headers['Authorization'] = f'Bearer {self._token}'
+        try:
+            connection.connect()
+            return WebSocket(connection.sock, self._base + path, protocol, headers)
+        except HandshakeRefused as refused:
+            connection.close()
+            raise error_of(_problem(refused.status, refused.body)) from None
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise UnreachableError(f'GET {path}: {error}') from error
+
     def lines(self, method, path, value=None, headers=None):
         """The objects of a stream, until it ends for whatever reason. Closing the generator closes it."""
         sent = {'Accept': 'application/x-ndjson', **(headers or {})}
@@ -89,12 +106,11 @@ class Http:
                 yield json.loads(line)
 
 
-def _problem(response):
-    text = response.read()
+def _problem(status, text):
     try:
         problem = json.loads(text)
     except ValueError:
         problem = None
     if isinstance(problem, dict):
         return problem
-    return {'status': response.status, 'code': 'internal', 'title': f'HTTP {response.status}'}
+    return {'status': status, 'code': 'internal', 'title': f'HTTP {status}'}

@@ -60,7 +60,6 @@ class Context {
 
   /** A program on a terminal (default: a shell), attached. It lives on when this process ends: attachTerminal(id). */
   async terminal({ command, signal, ...options } = {}) {
-    Terminal.check(this.#http);
     const program = Array.isArray(command) ? { argv: command } : command === undefined ? {} : { command };
     const made = await this.#http.json('POST', `${this.#base}/terminals`, { json: { ...options, ...program }, signal });
     return new Terminal(this.#http, made).open();
@@ -68,7 +67,6 @@ class Context {
 
   /** A terminal of this context again, with what it showed. `takeover` takes the place of who writes now. */
   async attachTerminal(id, { takeover = false, signal } = {}) {
-    Terminal.check(this.#http);
     const found = await this.#http.json('GET', `/api/v1/terminals/${encodeURIComponent(id)}`, { signal });
     return new Terminal(this.#http, found).open({ takeover });
   }

@@ -29,7 +29,8 @@ export interface ContextSpec extends Lifespan {
   routeChild?: boolean | 'auto' | 'always' | 'never';
   enforce?: 'auto' | 'preload' | 'farm' | 'binfmt' | 'ptrace';
   isolation?: 'secure' | 'strict' | 'none';
-  rootfs?: 'shared' | 'overlay';
+  /** Whose are changes of /usr, /etc, …: the context's own (overlay), everybody's, or the daemon chooses. */
+  rootfs?: 'auto' | 'shared' | 'overlay';
   user?: string;
   /** Bytes, counts, ms. */
   limits?: { pids?: number; memory?: number; cpuHundredths?: number; openFiles?: number; tmpfs?: number; execTimeMs?: number };
@@ -75,7 +76,7 @@ export interface ShellDescription {
   name: string;
   uid: number;
   /** Empty: not started yet. */
-  engine: 'bash-builtin' | 'sh' | '';
+  engine: 'bash-builtin' | 'bash-loop' | 'sh' | '';
   pid: number;
   cwd: string;
   isBusy: boolean;

@@ -2,10 +2,12 @@
 
 const { AirlockError, UnreachableError } = require('./errors.cjs');
 const { ExecResult } = require('./process.cjs');
+const { UnixWebSocket } = require('./unix-web-socket.cjs');
 
 const STDIN = 0, STDOUT = 1, STATUS = 3, RESIZE = 4;
 const TAKEN_OVER = 4001;
 const LARGEST_INPUT = 64 * 1024;
+const MOST_EARLY_BYTES = 1 << 20;
 const FIRST_PAUSE = 100, LONGEST_PAUSE = 5000; // ms between attempts to attach again
 
 /** The platform's WebSocket, or that of the package `ws`. */
@@ -16,6 +18,14 @@ function webSocketClass() {
   } catch {
     throw new UnreachableError('no WebSocket here: use Node 22 or later, or install the package ws');
   }
+}
+
+function openWebSocket({ socketPath, url }, path, protocols) {
+  if (socketPath) return new UnixWebSocket(socketPath, path, protocols);
+  const Class = webSocketClass();
+  const socket = new Class(url.replace(/^http/, 'ws') + path, protocols);
+  socket.binaryType = 'arraybuffer';
+  return socket;
 }
 
 const base64url = (text) =>
@@ -31,6 +41,8 @@ class Terminal {
   #socket;
   #since = 0n;
   #listeners = { data: new Set(), state: new Set() };
+  /** What came before anybody listened: the program may show something before open() has returned. */
+  #early = { parts: [], size: 0 };
   #pause = FIRST_PAUSE;
   #timer;
   #size;
@@ -50,11 +62,6 @@ class Terminal {
     this.exited.catch(() => {});
   }
 
-  /** Throws where there can be none. */
-  static check(http) {
-    if (http.socketPath) throw new AirlockError('terminals need a URL of http: no WebSocket by a UNIX socket');
-  }
-
   /** Resolves when it is attached for the first time. */
   open({ takeover = false } = {}) {
     return new Promise((resolve, reject) => {
@@ -65,7 +72,11 @@ class Terminal {
 
   /** `listener` gets what the program shows, as bytes. Returns what ends that. */
   onData(listener) {
-    return this.#listen('data', listener);
+    const stop = this.#listen('data', listener);
+    const { parts } = this.#early ?? { parts: [] };
+    this.#early = null;
+    queueMicrotask(() => parts.forEach((bytes) => listener(bytes)));
+    return stop;
   }
 
   onState(listener) {
@@ -107,6 +118,13 @@ class Terminal {
     return `/api/v1/terminals/${encodeURIComponent(this.id)}`;
   }
 
+  #keep(bytes) {
+    if (!this.#early) return;
+    this.#early.parts.push(bytes);
+    this.#early.size += bytes.length;
+    if (this.#early.size > MOST_EARLY_BYTES) this.#early = null; // nobody is going to listen
+  }
+
   #listen(kind, listener) {
     this.#listeners[kind].add(listener);
     return () => this.#listeners[kind].delete(listener);
@@ -118,13 +136,10 @@ class Terminal {
   }
 
   #attach(takeover) {
-    const Class = webSocketClass();
-    const query = `?since=o${this.#since}.e0${takeover ? '&takeover=1' : ''}`;
-    const url = this.#http.url.replace(/^http/, 'ws') + `${this.#path}/attach${query}`;
+    const path = `${this.#path}/attach?since=o${this.#since}.e0${takeover ? '&takeover=1' : ''}`;
     const protocols = ['airlock.v1'];
     if (this.#http.token) protocols.push(`base64url.bearer.authorization.k8s.io.${base64url(this.#http.token)}`);
-    const socket = new Class(url, protocols);
-    socket.binaryType = 'arraybuffer';
+    const socket = openWebSocket(this.#http, path, protocols);
     this.#socket = socket;
     socket.onopen = () => this.#opened();
     socket.onmessage = ({ data }) => this.#take(new Uint8Array(data));
@@ -146,6 +161,7 @@ class Terminal {
       const offset = new DataView(payload.buffer, payload.byteOffset).getBigUint64(0);
       const bytes = payload.subarray(8);
       this.#since = offset + BigInt(bytes.length);
+      this.#keep(bytes);
       for (const listener of this.#listeners.data) listener(bytes);
     } else if (message[0] === STATUS) {
       this.#obey(JSON.parse(new TextDecoder().decode(payload)));

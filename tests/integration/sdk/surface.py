@@ -174,6 +174,40 @@ class Surface(unittest.TestCase):
         files.remove('py', recursive=True)
         self.assertFalse(os.path.exists(WORK + '/py'))
 
+    def test_a_terminal(self):
+        with self.context.terminal(['sh'], cols=90, rows=20, env={'MARK': 'it'}, idle_timeout=60) as terminal:
+            terminal.write('stty size; echo is-$MARK\n')
+            shown = b''
+            while b'is-it' not in shown:
+                shown += terminal.read(timeout=60)
+            self.assertIn(b'20 90', shown)
+            self.assertEqual(terminal.state, 'connected')
+            self.assertEqual([each['id'] for each in self.context.terminals()], [terminal.id])
+            # Another thread types.
+            typist = threading.Thread(target=terminal.write, args=('exit 4\n',))
+            typist.start()
+            self.assertEqual(terminal.wait(60).exit_code, 4)
+            typist.join()
+            self.assertEqual((terminal.state, terminal.read()), ('ended', b''))
+            self.assertRaises(sdk.UnreachableError, terminal.write, 'x')
+        with self.assertRaises(TypeError):
+            self.context.terminal(colour=1)
+        # A killed one; a reset one; one that is gone.
+        terminal = self.context.terminal(['cat'])
+        self.assertRaises(TimeoutError, terminal.read, timeout=0.05)
+        before = terminal.exec_id
+        terminal.reset()
+        terminal.write('again\n')
+        shown = b''
+        while shown.count(b'again') < 2:
+            shown += terminal.read(timeout=60)
+        self.assertNotEqual(terminal.exec_id, before)
+        terminal.kill()
+        self.assertEqual(terminal.wait(60).signal, 'SIGHUP')
+        with self.assertRaises(sdk.AirlockError) as gone:
+            self.context.attach_terminal('term_none')
+        self.assertEqual(gone.exception.code, 'terminal-not-found')
+
     def test_lifespan_and_repetition(self):
         own = self.sandbox.create_context('brief', cwd=WORK, ttl=60, idle_timeout=60, idempotency_key='k')
         self.assertEqual(self.sandbox.create_context('brief', cwd=WORK, ttl=60, idle_timeout=60,

@@ -131,6 +131,35 @@ TEST_CASE("a link that is kept shows as it is", "[contexts]") {
   CHECK(world.kind("link") == "link");
 }
 
+TEST_CASE("programs of a layer have shims, too", "[contexts]") {
+  World world;
+  const support::TempDir layer;
+  world.cover();
+  const auto add = [&layer](const char* name, mode_t mode) {
+    if (!base::write_file(layer / name, "x", mode)) FAIL("write " << name);
+  };
+  add("installed", 0755);
+  add("notes", 0644);
+  add("tool", 0644);  // hidden in the children's context; the real one has its shim all the same
+  std::filesystem::create_symlink("/only/there", layer / "dangling-here");
+  std::filesystem::create_directory(layer / "folder");
+  world.farm().set_layer(world.folder(), layer.path());
+  CHECK(world.kind("installed") == "none");
+  world.farm().refresh(world.folder());
+  CHECK(world.kind("installed") == "stub");
+  CHECK(world.kind("dangling-here") == "stub");
+  CHECK(world.kind("notes") == "blank");
+  CHECK(world.kind("tool") == "stub");
+  CHECK(world.kind("folder") == "none");
+  std::filesystem::remove(layer / "installed");
+  world.farm().refresh(world.folder(), "installed");
+  CHECK(world.kind("installed") == "none");
+  world.farm().set_layer(world.folder(), "");
+  world.farm().refresh(world.folder());
+  CHECK(world.kind("dangling-here") == "none");
+  CHECK(world.kind("tool") == "stub");
+}
+
 TEST_CASE("covering twice is covering once", "[contexts]") {
   World world;
   const auto first = world.cover();

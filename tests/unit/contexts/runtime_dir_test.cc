@@ -188,6 +188,27 @@ TEST_CASE("a view has stub and interposer only with a router", "[contexts]") {
   CHECK(runtime->make_view("broken", "/does/not/exist", true).error().code == ENOENT);
 }
 
+TEST_CASE("a view's shell needs its host, and its libraries only as far as they are there",
+          "[contexts]") {
+  const support::TempDir parent;
+  const auto runtime = RuntimeDir::open(parent / "r");
+  REQUIRE(runtime);
+  const std::string programs = parent / "programs";
+  std::filesystem::create_directory(programs);
+  REQUIRE(runtime->make_view("user", programs, false));
+  const auto missing = runtime->add_shell("user", programs);
+  REQUIRE_FALSE(missing);
+  CHECK(missing.error().code == ENOENT);
+  REQUIRE(base::write_file(programs + "/airlock-shell", "host", 0755));
+  CHECK(runtime->add_shell("user", programs));
+  CHECK_FALSE(exists(runtime->view("user") + "/airlock-shell.so"));
+  CHECK(runtime->add_shell("user", support::programs_folder()));
+  for (const auto* name : {"/airlock-shell", "/airlock-shell.so", "/airlock-shell-receiver.so"}) {
+    CAPTURE(name);
+    CHECK(mode_of(runtime->view("user") + name) == 0755);
+  }
+}
+
 TEST_CASE("a home is private to its owner and removed with its context", "[contexts][root]") {
   if (support::lacks_root()) return;
   const support::TempDir parent;
@@ -207,4 +228,95 @@ TEST_CASE("a home is private to its owner and removed with its context", "[conte
   CHECK_FALSE(exists(runtime->view("user")));
   CHECK(exists(runtime->home("other")));
   runtime->remove("never was");
+}
+
+namespace {
+
+/// AIRLOCK_STATE_DIR for one scope.
+class StateVariable {
+ public:
+  explicit StateVariable(const std::string& value) {
+    ::setenv("AIRLOCK_STATE_DIR", value.c_str(), 1);
+  }
+  ~StateVariable() { ::unsetenv("AIRLOCK_STATE_DIR"); }
+};
+
+/// A new folder in memory, as /run often is; removed with this object.
+class MemoryFolder {
+ public:
+  MemoryFolder() {
+    if (::mkdtemp(path_.data()) == nullptr) FAIL("a folder in /dev/shm");
+  }
+  ~MemoryFolder() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/dev/shm/airlock-XXXXXX";
+};
+
+}  // namespace
+
+TEST_CASE("what contexts change is kept on the runtime folder's disk", "[contexts]") {
+  const support::TempDir parent;
+  const StateVariable state(parent / "state");
+  const auto runtime = RuntimeDir::open(parent / "r");
+  REQUIRE(runtime);
+  CHECK(runtime->upper("user") == parent / "r/upper/user");
+  CHECK(runtime->has_disk_for_uppers());
+  CHECK_FALSE(exists(parent / "state"));
+}
+
+TEST_CASE("without a disk there, in the state folder, and removed with the daemon",
+          "[contexts][root]") {
+  if (support::lacks_root()) return;
+  const support::TempDir disk;
+  const MemoryFolder memory;
+  const StateVariable state(disk / "state");
+  std::string upper;
+  {
+    const auto runtime = RuntimeDir::open(memory.path() + "/r-1");
+    REQUIRE(runtime);
+    upper = runtime->upper("user");
+    CHECK(upper.starts_with(disk / "state/dev-shm-airlock--"));
+    CHECK(upper.ends_with("-r--1/user"));
+    CHECK(runtime->has_disk_for_uppers());
+    CHECK(mode_of(disk / "state") == 0700);
+    REQUIRE(runtime->make_upper("user"));
+    CHECK(exists(upper));
+    runtime->remove("user");
+    CHECK_FALSE(exists(upper));
+    REQUIRE(runtime->make_upper("user"));
+  }
+  CHECK(exists(disk / "state"));
+  CHECK(std::filesystem::is_empty(disk / "state"));
+}
+
+TEST_CASE("what a killed daemon left is removed by the next one", "[contexts]") {
+  const support::TempDir parent;
+  std::filesystem::create_directories(parent / "r/upper/old/usr/upper");
+  {
+    const auto runtime = RuntimeDir::open(parent / "r");
+    REQUIRE(runtime);
+    CHECK_FALSE(exists(parent / "r/upper/old"));
+  }
+  CHECK_FALSE(exists(parent / "r/upper"));
+}
+
+TEST_CASE("without any disk contexts change nothing of their own by themselves",
+          "[contexts][root]") {
+  if (support::lacks_root()) return;
+  const MemoryFolder memory;
+  const StateVariable state(memory.path() + "/state");
+  const auto runtime = RuntimeDir::open(memory.path() + "/r");
+  REQUIRE(runtime);
+  CHECK_FALSE(runtime->has_disk_for_uppers());
+}
+
+TEST_CASE("a relative state folder is refused", "[contexts]") {
+  const support::TempDir parent;
+  const StateVariable state("state");
+  const auto refused = RuntimeDir::open(parent / "r");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().message() ==
+        "AIRLOCK_STATE_DIR=state: Invalid argument (expected an absolute path)");
 }

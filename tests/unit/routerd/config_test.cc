@@ -45,7 +45,7 @@ TEST_CASE("an empty file gives the predefined contexts", "[routerd]") {
   CHECK(user.route_child == RouteChild::never);
   CHECK(user.isolation == Isolation::secure);
   CHECK(user.user.empty());
-  CHECK(user.rootfs == contexts::Rootfs::shared);
+  CHECK(user.rootfs == contexts::Rootfs::automatic);
   CHECK(user.fds == PassedFds::all);
   CHECK(user.tty == contexts::Terminals::automatic);
   CHECK(config.env_base == contexts::EnvPolicy::Base::clean);
@@ -69,7 +69,7 @@ TEST_CASE("the example file is valid and means what it says", "[routerd]") {
   const ContextConfig& user = loaded->contexts.at("user");
   CHECK(user.env.at("ANSWER") == "42");
   CHECK(user.user == "developer");
-  CHECK(user.rootfs == contexts::Rootfs::shared);
+  CHECK(user.rootfs == contexts::Rootfs::overlay);
   CHECK(user.share == Lines{"/opt/toolchains", "/srv/data"});
   CHECK(user.hide == Lines{"/srv/private"});
   CHECK(user.pass_env == Lines{"NPM_TOKEN", "CI_*"});
@@ -247,7 +247,7 @@ TEST_CASE("one wrong thing in a context is one error at its place", "[routerd]")
       {"isolation: secur",
        "14: 'isolation': expected secure, strict or none, found 'secur'; did "
        "you mean 'secure'?"},
-      {"rootfs: ro", "11: 'rootfs': expected overlay or shared, found 'ro'"},
+      {"rootfs: ro", "11: 'rootfs': expected auto, overlay or shared, found 'ro'"},
       {"share: [x]", "11: 'share': expected an absolute path without '.' and '..', found 'x'"},
       {"share: /x", "10: 'share': expected a list, found a string"},
       {"hide: [/]", "10: 'hide': expected a file or folder of the root, found '/'"},

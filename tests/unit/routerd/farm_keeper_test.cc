@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "contexts/system_folders.h"
 #include "tests/support/context_client.h"
 #include "tests/support/event_loop.h"
 #include "tests/support/fd_leak_check.h"
@@ -62,4 +63,37 @@ TEST_CASE("a folder that was moved away is watched again when it is covered agai
   CHECK(world.has_shim("before"));
   world.add("after");
   world.loop.run_until([&] { return world.has_shim("after"); });
+}
+
+TEST_CASE("what children install in an upper layer gets a shim while it is followed", "[routerd]") {
+  World world;
+  // A system folder must be covered, in which nothing is made: only the upper layers are.
+  const std::string system = std::filesystem::canonical("/usr/bin");
+  const support::TempDir one, other;
+  const auto layer = [&system](const support::TempDir& upper) {
+    return contexts::upper_of(upper.path(), system);
+  };
+  const auto install = [&](const support::TempDir& upper, const std::string& name) {
+    if (!base::write_file(layer(upper) + "/" + name, "x", 0755)) FAIL("install " << name);
+  };
+  std::filesystem::create_directories(layer(one));
+  std::filesystem::create_directories(layer(other));
+  REQUIRE(world.keeper->cover(system));
+  install(one, "airlock-early");
+  world.keeper->follow(one.path());
+  CHECK(world.has_shim("airlock-early"));
+  CHECK(world.has_shim("env"));
+  install(one, "airlock-late");
+  world.loop.run_until([&] { return world.has_shim("airlock-late"); });
+  install(other, "airlock-other");
+  world.keeper->follow(other.path());
+  CHECK_FALSE(world.has_shim("airlock-early"));
+  CHECK(world.has_shim("airlock-other"));
+  install(one, "airlock-unseen");
+  install(other, "airlock-seen");
+  world.loop.run_until([&] { return world.has_shim("airlock-seen"); });
+  CHECK_FALSE(world.has_shim("airlock-unseen"));
+  world.keeper->follow("");
+  CHECK_FALSE(world.has_shim("airlock-seen"));
+  CHECK(world.has_shim("env"));
 }

@@ -64,7 +64,7 @@ TEST_CASE("a wrong spec names the field and what was expected", "[routerd]") {
   const auto row = GENERATE(values<Row>({
       {R"({"nmae": "a"})", EINVAL, "unknown field 'nmae'"},
       {R"({"name": "a", "isolation": "weak"})", EINVAL, "expected secure, strict, none"},
-      {R"({"name": "a", "rootfs": "own"})", EINVAL, "expected overlay, shared"},
+      {R"({"name": "a", "rootfs": "own"})", EINVAL, "expected auto, overlay, shared"},
       {R"({"name": "a", "limits": []})", EINVAL, "expected an object of numbers"},
       {R"({"name": "a", "limits": {"disk": 1}})", EINVAL, "unknown limit 'disk'"},
       {R"({"name": "a", "limits": {"pids": -1}})", EINVAL, "limit pids"},
@@ -121,7 +121,7 @@ TEST_CASE("clients see a spec without the values of its variables", "[routerd]")
   const auto seen = routerd::to_json(spec);
   CHECK(seen == json::parse(R"({"name": "a", "cwd": "/workspace", "childContext": "b",
     "routeChild": "always", "enforce": "auto", "isolation": "secure", "envNames": ["KEY"], "user": "", "persistent": true, "home": "",
-    "rootfs": "shared",
+    "rootfs": "auto",
     "share": [], "hide": [], "protect": []})"));
   CHECK_THAT(seen.dump(), !Catch::Contains("hunter"));
 }

@@ -1,0 +1,234 @@
+#include "contexts/init/overlay.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "contexts/init/mount_calls.h"
+#include "contexts/init/mount_table.h"
+#include "contexts/system_folders.h"
+
+namespace contexts::init {
+namespace {
+
+using base::Result;
+using std::string_view;
+
+std::string resolved(const std::string& path) {
+  char result[PATH_MAX];
+  return ::realpath(path.c_str(), result) != nullptr ? result : "";
+}
+
+bool is_real_folder(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// Makes one context's overlays.
+class Overlays {
+ public:
+  Overlays(const wire::Setup& setup, const IdMap& ids, std::vector<MountEntry> mounts)
+      : setup_(setup), ids_(ids), mounts_(std::move(mounts)) {}
+
+  /// With all layers at setup.upper_dir; of a failure nothing is left.
+  Result<void> mount_all() {
+    for (const auto each : kSystemFolders) {
+      const std::string folder(each);
+      if (!is_real_folder(folder) || is_mount(folder)) continue;
+      if (auto done = mount_one(folder); !done) {
+        undo();
+        return done;
+      }
+      made_.push_back(folder);
+    }
+    return {};
+  }
+
+  /// What in the overlays is to be the real one.
+  Result<void> keep_the_real_ones() const {
+    Result<void> done;
+    for (const auto& mount : mounts_) {
+      if (done && is_outermost(mount)) done = bind_tree(mount.point, setup_.root_dir + mount.point);
+    }
+    for (const auto folder : kSharedFolders) {
+      if (done) done = keep(std::string(folder));
+    }
+    for (const auto path : setup_.same.views()) {
+      if (done) done = keep(std::string(path));
+    }
+    return done;
+  }
+
+  /// System folders that are left to the platform.
+  std::string shared_mounts() const {
+    std::string names;
+    for (const auto each : kSystemFolders) {
+      const std::string folder(each);
+      if (is_real_folder(folder) && is_mount(folder)) names += (names.empty() ? "" : ", ") + folder;
+    }
+    return names;
+  }
+
+  std::vector<std::string> take() { return std::move(made_); }
+
+ private:
+  bool is_mount(const std::string& path) const {
+    return std::any_of(mounts_.begin(), mounts_.end(),
+                       [&path](const MountEntry& mount) { return mount.point == path; });
+  }
+
+  bool is_below_an_overlay(string_view path) const {
+    return std::any_of(made_.begin(), made_.end(), [path](const std::string& folder) {
+      return path != folder && is_within(path, folder);
+    });
+  }
+
+  /// A mount in an overlaid folder that comes along with no other.
+  bool is_outermost(const MountEntry& mount) const {
+    const bool is_ours =
+        is_within(mount.point, setup_.root_dir) || is_within(mount.point, setup_.upper_dir);
+    if (is_ours || !is_below_an_overlay(mount.point)) return false;
+    const auto parent = std::find_if(mounts_.begin(), mounts_.end(), [&mount](const auto& other) {
+      return other.id == mount.parent;
+    });
+    if (parent != mounts_.end() && is_below_an_overlay(parent->point)) return false;
+    return ::access(mount.point.c_str(), F_OK) == 0;  // else it lies below another mount
+  }
+
+  Result<void> keep(const std::string& path) const {
+    const std::string real = resolved(path);
+    if (real.empty() || !is_below_an_overlay(real)) return {};
+    return bind_tree(real, setup_.root_dir + real);
+  }
+
+  /// A folder of an upper layer hides owner and mode of the one below it.
+  Result<void> make_layer(const std::string& folder, const std::string& original) const {
+    struct stat info {};
+    if (::stat(original.c_str(), &info) != 0) return base::os_error("stat " + original);
+    if (::mkdir(folder.c_str(), 0700) != 0) {
+      if (errno == EEXIST) return {};
+      return base::os_error("mkdir " + folder);
+    }
+    const uid_t uid = info.st_uid + (ids_ ? ids_.first() : 0);
+    const gid_t gid = info.st_gid + (ids_ ? ids_.first() : 0);
+    const bool is_like = ::chown(folder.c_str(), uid, gid) == 0 &&
+                         ::chmod(folder.c_str(), info.st_mode & 07777) == 0;
+    if (!is_like) return base::os_error("give " + folder + " the owner and mode of " + original);
+    return {};
+  }
+
+  /// Folders of the upper layer that routerd watches have to be there from the beginning.
+  Result<void> make_watched(const std::string& folder) const {
+    for (const auto view : setup_.watched.views()) {
+      const std::string watched(view);
+      if (watched == folder || !is_within(watched, folder)) continue;
+      for (std::size_t end = folder.size(); end != std::string::npos;) {
+        end = watched.find('/', end + 1);
+        const std::string original = watched.substr(0, end);
+        auto made = make_layer(upper_of(setup_.upper_dir, original), original);
+        if (!made) return made;
+      }
+    }
+    return {};
+  }
+
+  /// An overlay cannot be idmapped, but what it lies on can (Linux 5.19). The overlay is mounted
+  /// over that, then.
+  Result<std::string> lower_layer(const std::string& folder) const {
+    if (!ids_) return folder;
+    auto tree = ids_.mapped(folder);
+    if (!tree) return tl::unexpected<base::Error>(tree.error());
+    const std::string target = setup_.root_dir + folder;
+    if (const long moved = move_mount(tree->borrow(), AT_FDCWD, target.c_str()); moved < 0) {
+      return base::failure("attach the lower layer of " + folder, static_cast<int>(-moved));
+    }
+    return target;
+  }
+
+  Result<void> mount_one(const std::string& folder) {
+    const std::string layers = setup_.upper_dir + "/" + layers_of(folder);
+    if (::mkdir(layers.c_str(), 0700) != 0 && errno != EEXIST)
+      return base::os_error("mkdir " + layers);
+    auto done = make_layer(layers + "/upper", folder);
+    if (done) done = make_layer(layers + "/work", folder);
+    if (done) done = make_watched(folder);
+    if (!done) return done;
+    const auto lower = lower_layer(folder);
+    if (!lower) return tl::unexpected<base::Error>(lower.error());
+    const std::string options =
+        "lowerdir=" + *lower + ",upperdir=" + layers + "/upper,workdir=" + layers + "/work";
+    const auto attempt = [&](const char* more) {
+      return ::mount("overlay", (setup_.root_dir + folder).c_str(), "overlay", 0,
+                     (options + more).c_str()) == 0;
+    };
+    // What a crash would lose is gone with the context anyway: no time for sync(2).
+    if (attempt(",redirect_dir=on,volatile") || attempt(",redirect_dir=on") || attempt(""))
+      return {};
+    auto error = base::os_error("mount an overlay over " + folder, "'rootfs: shared' does without");
+    if (ids_) unmount(folder);
+    return error;
+  }
+
+  void unmount(const std::string& folder) const {
+    ::umount2((setup_.root_dir + folder).c_str(), MNT_DETACH);
+  }
+
+  void undo() {
+    for (const auto& folder : made_) {
+      unmount(folder);
+      if (ids_) unmount(folder);  // the lower layer
+    }
+    made_.clear();
+  }
+
+  const wire::Setup& setup_;
+  const IdMap& ids_;
+  /// Of this process's root, as they were before anything was overlaid.
+  std::vector<MountEntry> mounts_;
+  std::vector<std::string> made_;
+};
+
+Result<void> mount_memory(const wire::Setup& setup) {
+  std::string options = "mode=0700";
+  if (setup.tmpfs_bytes != 0) options += ",size=" + std::to_string(setup.tmpfs_bytes);
+  if (::mount("tmpfs", setup.upper_dir.c_str(), "tmpfs", MS_NODEV, options.c_str()) != 0) {
+    return base::os_error("mount a tmpfs for what the context changes");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> mount_overlays(const wire::Setup& setup, const IdMap& ids,
+                                                wire::Ready& ready) {
+  auto mounts = own_mounts();
+  if (!mounts) return tl::unexpected<base::Error>(mounts.error());
+  Overlays overlays(setup, ids, std::move(*mounts));
+  auto done = overlays.mount_all();
+  if (!done && !setup.upper_in_memory) {
+    ready.shares_root = true;
+    ready.lacks.add("its root file system is shared: " + done.error().message());
+    return std::vector<std::string>();
+  }
+  if (!done) {
+    done = mount_memory(setup);
+    if (done) done = overlays.mount_all();
+    if (done) {
+      ready.lacks.add("what it changes in the system's folders is kept in memory: " +
+                      setup.upper_dir + " lies on a file system that cannot be an upper layer");
+    }
+  }
+  if (const auto shared = overlays.shared_mounts(); !shared.empty()) {
+    ready.lacks.add("mounts of their own, shared with the platform: " + shared);
+  }
+  if (done) done = overlays.keep_the_real_ones();
+  if (!done) return tl::unexpected<base::Error>(done.error());
+  return overlays.take();
+}
+
+}  // namespace contexts::init
