@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <memory>
@@ -70,6 +72,15 @@ const char* kind_of(int real, int layer, const char* name) {
 
 }  // namespace
 
+base::UniqueFd open_layer(const UpperPath& place) {
+  const base::UniqueFd layer(::open(place.layer.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  open_how how{};
+  how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return base::UniqueFd(static_cast<int>(
+      ::syscall(SYS_openat2, layer.borrow(), place.below.c_str(), &how, sizeof how)));
+}
+
 Result<Farm> Farm::create(base::UniqueFd root, const std::string& stub,
                           const std::string& airlock_folder) {
   auto bytes = stamped(stub, airlock_folder);
@@ -99,11 +110,11 @@ Result<std::string> Farm::cover(const std::string& folder) {
   return shims;
 }
 
-void Farm::set_layer(const std::string& folder, const std::string& more) {
-  if (more.empty()) {
-    layers_.erase(folder);
+void Farm::set_layer(const std::string& folder, std::optional<UpperPath> more) {
+  if (more) {
+    layers_[folder] = std::move(*more);
   } else {
-    layers_[folder] = more;
+    layers_.erase(folder);
   }
 }
 
@@ -115,7 +126,7 @@ Farm::Sources Farm::open_sources(const std::string& folder) const {
   sources.shims.reset(::openat(root_.borrow(), found->second.c_str(), kFlags));
   sources.real.reset(::open(folder.c_str(), kFlags));
   const auto layer = layers_.find(folder);
-  if (layer != layers_.end()) sources.layer.reset(::open(layer->second.c_str(), kFlags));
+  if (layer != layers_.end()) sources.layer = open_layer(layer->second);
   return sources;
 }
 

@@ -1,13 +1,19 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "contexts/system_folders.h"
 
 namespace contexts {
+
+/// The folder there, or none. What the context makes there, symlinks above all, leads nowhere else
+/// (openat2(2), RESOLVE_BENEATH).
+base::UniqueFd open_layer(const UpperPath& place);
 
 /// A shim farm: a tmpfs with one copy of the stub and, per covered folder, a folder in which every
 /// program of the real one is a hard link to that copy. Bound over the real folders in an agent's
@@ -32,9 +38,9 @@ class Farm {
   void refresh(const std::string& folder, const std::string& name);
 
   /// `more`: a folder whose programs count as if they were in the covered `folder`, too, from the
-  /// next refresh on; empty: there is none. Symlinks there count as programs: they lead somewhere
-  /// only in the context whose upper layer this is.
-  void set_layer(const std::string& folder, const std::string& more);
+  /// next refresh on, whether it is there already or not. Symlinks there count as programs: they
+  /// lead somewhere only in the context whose upper layer this is.
+  void set_layer(const std::string& folder, std::optional<UpperPath> more);
 
   /// From now on `name` in a covered folder shows as the symlink it really is.
   void keep_link(const std::string& folder, const std::string& name);
@@ -57,7 +63,7 @@ class Farm {
 
   base::UniqueFd root_;
   std::map<std::string, std::string> covered_;
-  std::map<std::string, std::string> layers_;
+  std::map<std::string, UpperPath> layers_;
   std::set<std::string> kept_links_;
 };
 

@@ -36,6 +36,15 @@ bool is_on_disk(const std::string& folder) {
          std::find(std::begin(kNone), std::end(kNone), info.f_type) == std::end(kNone);
 }
 
+/// `path`, or the folder in which the first missing one would be made.
+std::string existing_part(std::filesystem::path path) {
+  std::error_code ignored;
+  while (path.has_relative_path() && !std::filesystem::exists(path, ignored)) {
+    path = path.parent_path();
+  }
+  return path.string();
+}
+
 /// The name of one daemon's folder below the state folder: "/run/airlock" is "run-airlock".
 std::string name_for(const std::string& root) {
   std::string name;
@@ -44,6 +53,10 @@ std::string name_for(const std::string& root) {
     name += each == '/' ? '-' : each;
   }
   return name;
+}
+
+bool is_folder_name(const std::string& path) {
+  return path.front() == '/' && std::filesystem::path(path).lexically_normal() != "/";
 }
 
 bool make_folder(const std::string& folder) {
@@ -74,7 +87,17 @@ std::string RuntimeDir::state_folder() {
   return chosen.empty() ? "/var/lib/airlock" : chosen;
 }
 
+std::string RuntimeDir::default_root() {
+  const std::string chosen = environment_value("AIRLOCK_RUNTIME_DIR");
+  return chosen.empty() ? "/run/airlock" : chosen;
+}
+
 bool RuntimeDir::has_disk_for_uppers() const { return is_on_disk(uppers_); }
+
+bool RuntimeDir::would_have_disk(const std::string& root) {
+  return is_on_disk(existing_part(root)) ||
+         (::geteuid() == 0 && is_on_disk(existing_part(state_folder())));
+}
 
 Result<void> RuntimeDir::make_folders(const std::string& root) {
   const std::string folders[] = {root, root + "/view", root + "/home", root + "/root",
@@ -104,8 +127,10 @@ Result<RuntimeDir> RuntimeDir::open(std::string root) {
   if (root.size() > 50) {
     return base::failure("runtime folder '" + root + "'", ENAMETOOLONG, "at most 50 bytes");
   }
-  if (const auto state = state_folder(); state.front() != '/') {
-    return base::failure("AIRLOCK_STATE_DIR=" + state, EINVAL, "expected an absolute path");
+  // Contexts see it empty.
+  if (const auto state = state_folder(); !is_folder_name(state)) {
+    return base::failure("AIRLOCK_STATE_DIR=" + state, EINVAL,
+                         "expected the absolute path of a folder of airlock's own");
   }
   if (auto made = make_folders(root); !made) return tl::unexpected<base::Error>(made.error());
   const std::string socket = root + "/control.sock";
@@ -116,7 +141,7 @@ Result<RuntimeDir> RuntimeDir::open(std::string root) {
   }
   ::unlink(socket.c_str());
   RuntimeDir opened(std::move(root), false);
-  opened.remove_old_uppers();
+  opened.remove_what_contexts_wrote();  // of a daemon that was killed
   return opened;
 }
 
@@ -161,6 +186,7 @@ RuntimeDir::RuntimeDir(RuntimeDir&& other) noexcept
 RuntimeDir::~RuntimeDir() {
   std::error_code ignored;
   if (root_.empty()) return;  // moved from
+  remove_what_contexts_wrote();
   remover_.reset();
   std::filesystem::remove_all(uppers_, ignored);
   if (is_private_) {
@@ -245,18 +271,21 @@ Result<void> RuntimeDir::make_upper(const std::string& context) const {
   return {};
 }
 
-/// Of a daemon that was killed.
-void RuntimeDir::remove_old_uppers() const {
+void RuntimeDir::remove_what_contexts_wrote() const {
+  std::vector<std::string> found;  // first, because the remover's names are new ones to an iterator
   std::error_code ignored;
-  for (const auto& old : std::filesystem::directory_iterator(uppers_, ignored)) {
-    remover_->remove(old.path());
+  for (const auto& folder : {uppers_, root_ + "/home"}) {
+    for (const auto& each : std::filesystem::directory_iterator(folder, ignored)) {
+      found.push_back(each.path().string());
+    }
   }
+  for (const auto& each : found) remover_->remove(each);
 }
 
 void RuntimeDir::remove(const std::string& context) const {
   std::error_code ignored;
   std::filesystem::remove_all(view(context), ignored);
-  std::filesystem::remove_all(home(context), ignored);
+  remover_->remove(home(context));
   remover_->remove(upper(context));
 }
 

@@ -16,8 +16,7 @@ namespace contexts {
 ///   ROOT/home/NAME/          HOME of a user context
 ///   ROOT/root/               where new roots are assembled
 ///   ROOT/upper/NAME/         what context NAME has changed in the system's folders; where ROOT is
-///   no
-///                            disk, in a folder of ROOT's own below state_folder(), if that is one
+///                            in memory, in a folder of ROOT's own below state_folder()
 class RuntimeDir {
  public:
   /// A folder that is to be served for longer; created if missing (0711). EADDRINUSE if a daemon
@@ -38,6 +37,10 @@ class RuntimeDir {
   std::string upper(const std::string& context) const { return uppers_ + "/" + context; }
   /// What is kept there takes no memory.
   bool has_disk_for_uppers() const;
+  /// The same of a daemon that would serve at `root`.
+  static bool would_have_disk(const std::string& root);
+  /// AIRLOCK_RUNTIME_DIR, or /run/airlock.
+  static std::string default_root();
   /// AIRLOCK_STATE_DIR, or /var/lib/airlock: of the daemons of this machine, not of contexts.
   static std::string state_folder();
   std::string staging() const { return root_ + "/root"; }
@@ -59,14 +62,15 @@ class RuntimeDir {
   base::Result<void> make_home(const std::string& context, unsigned uid, unsigned gid) const;
   /// Creates upper(context), empty.
   base::Result<void> make_upper(const std::string& context) const;
-  /// Removes all of them, the upper one beside the caller; what is still mounted elsewhere stays
-  /// usable there.
+  /// Removes all of them, what the context could write to beside the caller; what is still mounted
+  /// elsewhere stays usable there.
   void remove(const std::string& context) const;
 
  private:
   RuntimeDir(std::string root, bool is_private);
   static base::Result<void> make_folders(const std::string& root);
-  void remove_old_uppers() const;
+  /// Of all contexts, as far as there are any: home and upper.
+  void remove_what_contexts_wrote() const;
 
   std::string root_;
   bool is_private_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,9 +9,13 @@ namespace contexts {
 /// What belongs to the system, and with `rootfs: overlay` to each context for itself: where
 /// packages are installed and what they are configured by. Everything else, projects and data
 /// wherever they lie, is the same for all. The short ones are symlinks below /usr in most systems.
-constexpr std::string_view kSystemFolders[] = {"/usr",       "/etc",   "/opt",   "/var/lib",
-                                               "/var/cache", "/bin",   "/sbin",  "/lib",
-                                               "/lib32",     "/lib64", "/libx32"};
+constexpr std::string_view kSystemFolders[] = {"/usr",       "/etc",       "/opt",   "/var/lib",
+                                               "/var/cache", "/var/spool", "/bin",   "/sbin",
+                                               "/lib",       "/lib32",     "/lib64", "/libx32"};
+
+/// Can be neither removed nor replaced in such a context: whoever renames /var takes /var/lib away.
+constexpr std::string_view kPinnedPaths[] = {"/var",   "/bin",    "/sbin",    "/lib",     "/lib32",
+                                             "/lib64", "/libx32", "/var/run", "/var/lock"};
 
 /// Below a system folder, and everybody's all the same: images have applications there.
 constexpr std::string_view kSharedFolders[] = {"/usr/src", "/usr/local/src"};
@@ -30,14 +35,21 @@ inline std::string layers_of(std::string_view system_folder) {
   return name;
 }
 
-/// The folder that holds what a context with the upper folder `upper` has changed in `folder`;
-/// empty if that lies in no system folder.
-inline std::string upper_of(const std::string& upper, std::string_view folder) {
+/// Where something in a system folder is in an upper layer: the layer's own folder, which stays
+/// what it is, and the path from there, "." or "local/bin", where the context makes what it likes.
+struct UpperPath {
+  std::string layer, below;
+};
+
+/// In the context with the upper folder `upper`; nothing for a `path` that lies in no system
+/// folder.
+inline std::optional<UpperPath> upper_path(const std::string& upper, std::string_view path) {
   for (const auto system : kSystemFolders) {
-    if (!is_within(folder, system)) continue;
-    return upper + "/" + layers_of(system) + "/upper" + std::string(folder.substr(system.size()));
+    if (!is_within(path, system)) continue;
+    const auto below = path.size() == system.size() ? "." : path.substr(system.size() + 1);
+    return UpperPath{upper + "/" + layers_of(system) + "/upper", std::string(below)};
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace contexts

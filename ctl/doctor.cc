@@ -81,9 +81,13 @@ void print_rootfs(const json& rootfs) {
   if (!rootfs.is_object()) return;
   const auto& overlay = rootfs["overlay"];
   const std::string remark = overlay.value("remark", "");
-  std::cout << "\nIntegrity of the platform's programs: " << text_of(rootfs, "integrity") << ".\n"
-            << "'rootfs: overlay' " << (overlay.value("works", false) ? "works" : "does not work")
-            << " here" << (remark.empty() ? "" : ": " + remark) << ".\n";
+  const auto& integrity = rootfs["integrity"];
+  std::cout << "\nIntegrity of the platform's programs, with 'airlock up': "
+            << text_of(integrity, "up")
+            << ".\nWith 'airlock run' and no daemon: " << text_of(integrity, "run")
+            << ".\n'rootfs: overlay' "
+            << (overlay.value("works", false) ? "works" : "does not work") << " here"
+            << (remark.empty() ? "" : ": " + remark) << ".\n";
 }
 
 }  // namespace

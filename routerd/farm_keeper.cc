@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,9 @@ namespace {
 
 constexpr unsigned kChanges = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB |
                               IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+/// The name under which it is watched.
+std::string name_of(const contexts::UpperPath& place) { return place.layer + "/" + place.below; }
 
 }  // namespace
 
@@ -36,8 +38,9 @@ bool FarmKeeper::is_watched(const std::string& path) const {
                      [&path](const auto& watched) { return watched.second.path == path; });
 }
 
-void FarmKeeper::watch(const std::string& path, const std::string& folder) {
-  const int number = ::inotify_add_watch(inotify_.native_handle(), path.c_str(), kChanges);
+void FarmKeeper::watch(const std::string& opened, const std::string& path,
+                       const std::string& folder) {
+  const int number = ::inotify_add_watch(inotify_.native_handle(), opened.c_str(), kChanges);
   if (number < 0) {
     spdlog::warn("{} cannot be watched for new programs: {}", path, std::strerror(errno));
   } else {
@@ -57,17 +60,17 @@ void FarmKeeper::unwatch(const std::string& path) {
 base::Result<std::string> FarmKeeper::cover(const std::string& folder) {
   const bool was_watched = is_watched(folder);
   const bool was_covered = farm_.covered().contains(folder);
-  if (!was_watched) watch(folder, folder);
-  if (!was_covered) follow_in(folder);
+  if (!was_watched) watch(folder, folder, folder);
+  const bool has_layer_anew = follow_in(folder);
   auto covered = farm_.cover(folder);
-  if (was_covered && !was_watched) farm_.refresh(folder);
+  if (was_covered && (!was_watched || has_layer_anew)) farm_.refresh(folder);
   return covered;
 }
 
 void FarmKeeper::follow(const std::string& upper) {
   if (upper == upper_) return;
   for (const auto& [folder, shims] : farm_.covered()) {
-    if (const auto old = contexts::upper_of(upper_, folder); !old.empty()) unwatch(old);
+    if (const auto old = contexts::upper_path(upper_, folder)) unwatch(name_of(*old));
   }
   upper_ = upper;
   for (const auto& [folder, shims] : farm_.covered()) {
@@ -76,12 +79,13 @@ void FarmKeeper::follow(const std::string& upper) {
   }
 }
 
-void FarmKeeper::follow_in(const std::string& folder) {
-  const auto layer = upper_.empty() ? "" : contexts::upper_of(upper_, folder);
-  struct stat info {};
-  const bool is_there = !layer.empty() && ::stat(layer.c_str(), &info) == 0;
-  farm_.set_layer(folder, is_there ? layer : "");
-  if (is_there) watch(layer, folder);
+bool FarmKeeper::follow_in(const std::string& folder) {
+  const auto place = upper_.empty() ? std::nullopt : contexts::upper_path(upper_, folder);
+  farm_.set_layer(folder, place);
+  if (!place || is_watched(name_of(*place))) return false;
+  const auto layer = contexts::open_layer(*place);
+  if (layer) watch("/proc/self/fd/" + std::to_string(layer.borrow()), name_of(*place), folder);
+  return static_cast<bool>(layer);
 }
 
 void FarmKeeper::wait() {

@@ -33,9 +33,11 @@ class FarmKeeper {
  private:
   FarmKeeper(boost::asio::io_context& io, contexts::Farm farm, int inotify);
   bool is_watched(const std::string& path) const;
-  void watch(const std::string& path, const std::string& folder);
+  /// `opened` leads to what is called `path`.
+  void watch(const std::string& opened, const std::string& path, const std::string& folder);
   void unwatch(const std::string& path);
-  void follow_in(const std::string& folder);
+  /// Whether the folder's layer is watched from now on.
+  bool follow_in(const std::string& folder);
   void wait();
   void take_events();
   void take(int number, unsigned mask, const std::string& name);

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "contexts/runtime_dir.h"
 
 namespace routerd {
 
@@ -101,8 +102,7 @@ Fact files() {
 }
 
 Fact runtime_folder() {
-  const char* chosen = std::getenv("AIRLOCK_RUNTIME_DIR");
-  const std::string folder = chosen != nullptr && *chosen != '\0' ? chosen : "/run/airlock";
+  const std::string folder = contexts::RuntimeDir::default_root();
   const std::string parent = folder.substr(0, folder.rfind('/') + 1);
   for (const auto& path : {folder, parent}) {
     if (exists(path.c_str())) {

@@ -129,10 +129,14 @@ nlohmann::json report_on(const std::vector<std::string>& argv, const routerd::Of
 
 /// What contexts may change of the platform's programs, and whether `rootfs: overlay` works.
 nlohmann::json rootfs_report(contexts::Tier tier, const contexts::RuntimeDir& runtime) {
+  using contexts::RuntimeDir;
   const auto overlay = contexts::probe_overlay(tier, runtime, programs_folder());
-  return {{"default", "auto"},
-          {"integrity", routerd::integrity_of(tier, false)},
-          {"overlay", {{"works", overlay.works}, {"remark", overlay.remark}}}};
+  const bool is_own = overlay.works && RuntimeDir::would_have_disk(RuntimeDir::default_root());
+  return {
+      {"default", "auto"},
+      {"integrity",
+       {{"run", routerd::integrity_of(tier, false)}, {"up", routerd::integrity_of(tier, is_own)}}},
+      {"overlay", {{"works", overlay.works}, {"remark", overlay.remark}}}};
 }
 
 /// Tries every tier for real and says what came of it, as JSON for `airlock doctor`.

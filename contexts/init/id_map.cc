@@ -22,6 +22,7 @@ using base::Result;
 using base::UniqueFd;
 
 constexpr std::uint32_t kIds = 65536;
+constexpr std::uint32_t kNobody = 65534;
 
 /// Kernel interfaces: their files are no user's, and they cannot be idmapped.
 bool has_no_owners(const std::string& type) {
@@ -33,7 +34,8 @@ bool has_no_owners(const std::string& type) {
 }
 
 Result<UniqueFd> copy_of(const std::string& path) {
-  const long tree = open_tree(AT_FDCWD, path.c_str(), kCloneTree);
+  // Mount points can be symlinks (overlay.cc pins them).
+  const long tree = open_tree(AT_FDCWD, path.c_str(), kCloneTree | AT_SYMLINK_NOFOLLOW);
   if (tree >= 0) return UniqueFd(static_cast<int>(tree));
   return base::failure("copy the mount at " + path, static_cast<int>(-tree));
 }
@@ -119,6 +121,11 @@ Result<IdMap> IdMap::make(std::uint32_t first, const std::vector<MountEntry>& mo
     }
   }
   return made;
+}
+
+std::uint32_t IdMap::on_machine(std::uint32_t id) const {
+  if (!user_namespace_) return id;
+  return first_ + (id < kIds ? id : kNobody);
 }
 
 Result<UniqueFd> IdMap::mapped(const std::string& path) const {

@@ -23,8 +23,9 @@ class IdMap {
   static base::Result<IdMap> make(std::uint32_t first, const std::vector<MountEntry>& mounts);
 
   explicit operator bool() const { return static_cast<bool>(user_namespace_); }
-  /// The machine's id of the context's root.
-  std::uint32_t first() const { return first_; }
+  /// The machine's id of the context's user or group `id`: with no map the same; of one that the
+  /// context does not have, its nobody's.
+  std::uint32_t on_machine(std::uint32_t id) const;
 
   /// An idmapped copy of the mount at `path`, not attached anywhere, without those below it.
   base::Result<base::UniqueFd> mapped(const std::string& path) const;

@@ -17,12 +17,13 @@ constexpr unsigned kCloneTree = 1;                // OPEN_TREE_CLONE, linux/moun
 constexpr unsigned kCloneTreeCloexec = 02000000;  // OPEN_TREE_CLOEXEC = O_CLOEXEC
 constexpr unsigned kFromEmptyPath = 4;            // MOVE_MOUNT_F_EMPTY_PATH
 
-/// A detached copy of the mount at `path`.
+/// A detached copy of the mount at `path`. With AT_SYMLINK_NOFOLLOW that can be of a symlink.
 inline long open_tree(int folder, const char* path, unsigned flags) {
   return base::raw::call(SYS_open_tree, folder, path, flags | kCloneTreeCloexec);
 }
 
-/// Attaches the detached mount `tree` at `path`, from `folder` on or AT_FDCWD.
+/// Attaches the detached mount `tree` at `path`, from `folder` on or AT_FDCWD; if that is a
+/// symlink, over the link itself.
 inline long move_mount(int tree, int folder, const char* path) {
   return base::raw::call(SYS_move_mount, tree, "", folder, path, kFromEmptyPath);
 }

@@ -29,6 +29,11 @@ bool is_real_folder(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+bool is_link(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode);
+}
+
 /// Makes one context's overlays.
 class Overlays {
  public:
@@ -37,16 +42,15 @@ class Overlays {
 
   /// With all layers at setup.upper_dir; of a failure nothing is left.
   Result<void> mount_all() {
+    auto done = pin_all();
     for (const auto each : kSystemFolders) {
       const std::string folder(each);
-      if (!is_real_folder(folder) || is_mount(folder)) continue;
-      if (auto done = mount_one(folder); !done) {
-        undo();
-        return done;
-      }
-      made_.push_back(folder);
+      if (!done || !is_real_folder(folder) || is_mount(folder)) continue;
+      done = mount_one(folder);
+      if (done) made_.push_back(folder);
     }
-    return {};
+    if (!done) undo();
+    return done;
   }
 
   /// What in the overlays is to be the real one.
@@ -100,6 +104,47 @@ class Overlays {
     return ::access(mount.point.c_str(), F_OK) == 0;  // else it lies below another mount
   }
 
+  /// A mount point can be neither removed nor renamed by who sees it mounted (EBUSY, rename(2)).
+  Result<void> pin_all() {
+    Result<void> done;
+    for (const auto each : kPinnedPaths) {
+      const std::string path(each);
+      if (!done || is_mount(path)) continue;
+      if (is_real_folder(path)) {
+        done = attach(open_tree(AT_FDCWD, path.c_str(), kCloneTree | AT_RECURSIVE), path);
+      } else if (is_link(path)) {
+        done = pin_link(path);
+      }
+    }
+    return done;
+  }
+
+  /// Read-only, nosuid and nodev, which following it does not pass on: bubblewrap would add them by
+  /// a path, which leads to the link's target, and give up.
+  Result<void> pin_link(const std::string& path) {
+    constexpr struct {
+      std::uint64_t set, clear, propagation, user_namespace;
+    } kAttributes{1 | 2 | 4, 0, 0, 0};  // MOUNT_ATTR_RDONLY, _NOSUID, _NODEV of linux/mount.h
+    const long tree = open_tree(AT_FDCWD, path.c_str(), kCloneTree | AT_SYMLINK_NOFOLLOW);
+    if (tree >= 0) {  // before Linux 5.12 they stay as they are
+      (void)::syscall(SYS_mount_setattr, static_cast<int>(tree), "", AT_EMPTY_PATH, &kAttributes,
+                      sizeof kAttributes);
+    }
+    return attach(tree, path);
+  }
+
+  /// `tree`: of open_tree(), closed here.
+  Result<void> attach(long tree, const std::string& path) {
+    if (tree < 0) return base::failure("copy the mount at " + path, static_cast<int>(-tree));
+    const base::UniqueFd owned(static_cast<int>(tree));
+    const std::string target = setup_.root_dir + path;
+    if (const long moved = move_mount(owned.borrow(), AT_FDCWD, target.c_str()); moved < 0) {
+      return base::failure("attach a mount at " + path, static_cast<int>(-moved));
+    }
+    attached_.push_back(target);
+    return {};
+  }
+
   Result<void> keep(const std::string& path) const {
     const std::string real = resolved(path);
     if (real.empty() || !is_below_an_overlay(real)) return {};
@@ -114,8 +159,8 @@ class Overlays {
       if (errno == EEXIST) return {};
       return base::os_error("mkdir " + folder);
     }
-    const uid_t uid = info.st_uid + (ids_ ? ids_.first() : 0);
-    const gid_t gid = info.st_gid + (ids_ ? ids_.first() : 0);
+    const uid_t uid = ids_.on_machine(info.st_uid);
+    const gid_t gid = ids_.on_machine(info.st_gid);
     const bool is_like = ::chown(folder.c_str(), uid, gid) == 0 &&
                          ::chmod(folder.c_str(), info.st_mode & 07777) == 0;
     if (!is_like) return base::os_error("give " + folder + " the owner and mode of " + original);
@@ -130,7 +175,8 @@ class Overlays {
       for (std::size_t end = folder.size(); end != std::string::npos;) {
         end = watched.find('/', end + 1);
         const std::string original = watched.substr(0, end);
-        auto made = make_layer(upper_of(setup_.upper_dir, original), original);
+        const auto place = upper_path(setup_.upper_dir, original);
+        auto made = make_layer(place->layer + "/" + place->below, original);
         if (!made) return made;
       }
     }
@@ -139,15 +185,13 @@ class Overlays {
 
   /// An overlay cannot be idmapped, but what it lies on can (Linux 5.19). The overlay is mounted
   /// over that, then.
-  Result<std::string> lower_layer(const std::string& folder) const {
+  Result<std::string> lower_layer(const std::string& folder) {
     if (!ids_) return folder;
     auto tree = ids_.mapped(folder);
     if (!tree) return tl::unexpected<base::Error>(tree.error());
-    const std::string target = setup_.root_dir + folder;
-    if (const long moved = move_mount(tree->borrow(), AT_FDCWD, target.c_str()); moved < 0) {
-      return base::failure("attach the lower layer of " + folder, static_cast<int>(-moved));
-    }
-    return target;
+    auto done = attach(tree->release(), folder);
+    if (!done) return tl::unexpected<base::Error>(done.error());
+    return attached_.back();
   }
 
   Result<void> mount_one(const std::string& folder) {
@@ -162,27 +206,23 @@ class Overlays {
     if (!lower) return tl::unexpected<base::Error>(lower.error());
     const std::string options =
         "lowerdir=" + *lower + ",upperdir=" + layers + "/upper,workdir=" + layers + "/work";
+    const std::string target = setup_.root_dir + folder;
     const auto attempt = [&](const char* more) {
-      return ::mount("overlay", (setup_.root_dir + folder).c_str(), "overlay", 0,
-                     (options + more).c_str()) == 0;
+      return ::mount("overlay", target.c_str(), "overlay", 0, (options + more).c_str()) == 0;
     };
     // What a crash would lose is gone with the context anyway: no time for sync(2).
-    if (attempt(",redirect_dir=on,volatile") || attempt(",redirect_dir=on") || attempt(""))
+    if (attempt(",redirect_dir=on,volatile") || attempt(",redirect_dir=on") || attempt("")) {
+      attached_.push_back(target);
       return {};
-    auto error = base::os_error("mount an overlay over " + folder, "'rootfs: shared' does without");
-    if (ids_) unmount(folder);
-    return error;
-  }
-
-  void unmount(const std::string& folder) const {
-    ::umount2((setup_.root_dir + folder).c_str(), MNT_DETACH);
+    }
+    return base::os_error("mount an overlay over " + folder, "'rootfs: shared' does without");
   }
 
   void undo() {
-    for (const auto& folder : made_) {
-      unmount(folder);
-      if (ids_) unmount(folder);  // the lower layer
+    for (auto at = attached_.rbegin(); at != attached_.rend(); ++at) {
+      ::umount2(at->c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     }
+    attached_.clear();
     made_.clear();
   }
 
@@ -190,7 +230,10 @@ class Overlays {
   const IdMap& ids_;
   /// Of this process's root, as they were before anything was overlaid.
   std::vector<MountEntry> mounts_;
+  /// Folders that have an overlay.
   std::vector<std::string> made_;
+  /// Where there are mounts of ours, in their order.
+  std::vector<std::string> attached_;
 };
 
 Result<void> mount_memory(const wire::Setup& setup) {

@@ -467,7 +467,9 @@ class Output(Case):
         text = self.airlock('doctor')
         self.assertEqual((text.status, text.err), (0, ''))
         self.assertIn('Contexts are isolated here.', text.out)
-        self.assertTrue(told['rootfs']['integrity'].startswith('no'), "what `airlock run` gives, and says")
+        integrity = told['rootfs']['integrity']
+        self.assertTrue(integrity['run'].startswith('no:'), 'it shares them, and says so')
+        self.assertEqual(integrity['up'].startswith('yes:'), works['namespaces'], 'the runtime folder is on a disk here')
         self.assertEqual(told['rootfs']['overlay']['works'], works['namespaces'], told['rootfs'])
         self.assertIn("'rootfs: overlay' " + ('works' if works['namespaces'] else 'does not work'), text.out)
 

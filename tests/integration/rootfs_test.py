@@ -44,7 +44,7 @@ class Default(Rootfs):
         self.daemon()
         described = self.ask('ctx', 'inspect', 'user')
         self.assertEqual((described['rootfs'], described['integrity'][:4]), ('overlay', 'yes:'))
-        for folder in ('/usr/lib', '/etc', '/opt', '/var/lib', '/var/cache'):
+        for folder in ('/usr/lib', '/etc', '/opt', '/var/lib', '/var/cache', '/var/spool'):
             with self.subTest(folder):
                 path = f'{folder}/{self.name}'
                 self.assertEqual(self.inside(f'echo changed >{path}; cat {path}'), 'changed\n', 'control: it can')
@@ -74,6 +74,32 @@ class Default(Rootfs):
         look = 'stat -c "%n %u %g %a %F" / /usr /usr/bin /usr/local/bin /etc /opt /var/lib /bin /lib /etc/shadow /usr/bin/su'
         bare = subprocess.run(['sh', '-c', look], capture_output=True, text=True, check=True)
         self.assertEqual(self.inside(look), bare.stdout)
+
+    def test_links_and_folders_above_cannot_be_taken_away(self):
+        # Everybody's, as they lie in /, and they lead to the system's folders.
+        self.daemon()
+        links = [path for path in ('/bin', '/sbin', '/lib', '/lib64', '/var/run', '/var/lock') if os.path.islink(path)]
+        self.assertIn('/bin', links)
+        for link in links:
+            self.addCleanup(lambda link=link, to=os.readlink(link): os.path.lexists(link) or os.symlink(to, link))
+            with self.subTest(link):
+                # Tried only where it is a mount point: nothing else keeps it from going.
+                self.inside(f'test -L {link}; grep " {link} " /proc/self/mountinfo')
+                for attempt in (f'rm {link}', f'ln -sfn /tmp {link}', f'mv {link} {link}-{self.name}'):
+                    ended = self.exec_in('user', 'sh', '-c', attempt)
+                    self.assertNotEqual(ended.status, 0, attempt)
+                    self.assertIn('Device or resource busy', ended.err)
+        look = 'import os, sys\ntry: os.rmdir(sys.argv[1])\nexcept OSError as error: print(error.strerror)'
+        for context, expected in (('user', 'Device or resource busy'), ('platform', 'Directory not empty')):
+            ended = self.exec_in(context, '/usr/bin/python3', '-c', look, '/var')
+            self.assertEqual(ended.out, expected + '\n', context)
+
+    def test_sandboxes_that_remount_everything_work(self):
+        self.daemon()
+        sandbox = ['bwrap', '--unshare-user', '--ro-bind', '/', '/', '--dev', '/dev', 'sh', '-c', 'readlink /bin; echo x >/usr/x || echo refused']
+        bare = self.run_program(sandbox)
+        self.assertEqual(bare.out, 'usr/bin\nrefused\n', 'control')
+        self.assertEqual(self.exec_in('user', *sandbox).out, bare.out)
 
     def test_an_agent_finds_what_its_children_installed(self):
         self.daemon()
@@ -205,7 +231,7 @@ class Place(Rootfs):
         config = self.write(self.dir + '/airlock.yaml', self.config())
         ended = self.airlock('up', '--config', config)
         self.assertNotEqual(ended.status, 0)
-        self.assertIn('AIRLOCK_STATE_DIR=state: Invalid argument (expected an absolute path)', ended.err)
+        self.assertIn("AIRLOCK_STATE_DIR=state: Invalid argument (expected the absolute path of a folder of airlock's own)", ended.err)
 
 
 if __name__ == '__main__':

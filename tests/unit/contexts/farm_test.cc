@@ -143,7 +143,7 @@ TEST_CASE("programs of a layer have shims, too", "[contexts]") {
   add("tool", 0644);  // hidden in the children's context; the real one has its shim all the same
   std::filesystem::create_symlink("/only/there", layer / "dangling-here");
   std::filesystem::create_directory(layer / "folder");
-  world.farm().set_layer(world.folder(), layer.path());
+  world.farm().set_layer(world.folder(), contexts::UpperPath{layer.path(), "."});
   CHECK(world.kind("installed") == "none");
   world.farm().refresh(world.folder());
   CHECK(world.kind("installed") == "stub");
@@ -154,7 +154,7 @@ TEST_CASE("programs of a layer have shims, too", "[contexts]") {
   std::filesystem::remove(layer / "installed");
   world.farm().refresh(world.folder(), "installed");
   CHECK(world.kind("installed") == "none");
-  world.farm().set_layer(world.folder(), "");
+  world.farm().set_layer(world.folder(), std::nullopt);
   world.farm().refresh(world.folder());
   CHECK(world.kind("dangling-here") == "none");
   CHECK(world.kind("tool") == "stub");

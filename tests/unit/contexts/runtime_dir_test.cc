@@ -312,11 +312,14 @@ TEST_CASE("without any disk contexts change nothing of their own by themselves",
   CHECK_FALSE(runtime->has_disk_for_uppers());
 }
 
-TEST_CASE("a relative state folder is refused", "[contexts]") {
+TEST_CASE("a state folder that cannot be airlock's own is refused", "[contexts]") {
   const support::TempDir parent;
-  const StateVariable state("state");
-  const auto refused = RuntimeDir::open(parent / "r");
-  REQUIRE_FALSE(refused);
-  CHECK(refused.error().message() ==
-        "AIRLOCK_STATE_DIR=state: Invalid argument (expected an absolute path)");
+  for (const std::string given : {"state", "/", "//", "/usr/.."}) {
+    const StateVariable state(given);
+    const auto refused = RuntimeDir::open(parent / "r");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().message() ==
+          "AIRLOCK_STATE_DIR=" + given +
+              ": Invalid argument (expected the absolute path of a folder of airlock's own)");
+  }
 }

@@ -4,15 +4,19 @@
 
 TEST_CASE("what a context changes in a system folder is at one place of its upper folder",
           "[contexts]") {
-  CHECK(contexts::upper_of("/up", "/usr") == "/up/usr/upper");
-  CHECK(contexts::upper_of("/up", "/usr/local/bin") == "/up/usr/upper/local/bin");
-  CHECK(contexts::upper_of("/up", "/var/lib/dpkg") == "/up/var-lib/upper/dpkg");
+  const auto place = [](const char* path) {
+    const auto found = contexts::upper_path("/up", path).value();
+    return found.layer + " " + found.below;
+  };
+  CHECK(place("/usr") == "/up/usr/upper .");
+  CHECK(place("/usr/local/bin") == "/up/usr/upper local/bin");
+  CHECK(place("/var/lib/dpkg") == "/up/var-lib/upper dpkg");
 }
 
 TEST_CASE("what lies in no system folder has no upper layer", "[contexts]") {
   for (const auto* folder : {"/", "/var", "/var/tmp", "/usrx", "/home/me/usr", "/workspace"}) {
     CAPTURE(folder);
-    CHECK(contexts::upper_of("/up", folder).empty());
+    CHECK_FALSE(contexts::upper_path("/up", folder));
   }
 }
 

@@ -71,7 +71,8 @@ TEST_CASE("what children install in an upper layer gets a shim while it is follo
   const std::string system = std::filesystem::canonical("/usr/bin");
   const support::TempDir one, other;
   const auto layer = [&system](const support::TempDir& upper) {
-    return contexts::upper_of(upper.path(), system);
+    const auto place = contexts::upper_path(upper.path(), system).value();
+    return place.layer + "/" + place.below;
   };
   const auto install = [&](const support::TempDir& upper, const std::string& name) {
     if (!base::write_file(layer(upper) + "/" + name, "x", 0755)) FAIL("install " << name);
@@ -96,4 +97,32 @@ TEST_CASE("what children install in an upper layer gets a shim while it is follo
   world.keeper->follow("");
   CHECK_FALSE(world.has_shim("airlock-seen"));
   CHECK(world.has_shim("env"));
+}
+
+TEST_CASE("a link that a context makes in its upper layer leads nowhere", "[routerd]") {
+  World world;
+  const std::string system = std::filesystem::canonical("/usr/bin");
+  const support::TempDir upper, elsewhere;
+  const auto place = contexts::upper_path(upper.path(), system).value();
+  std::filesystem::create_directories(place.layer);
+  const auto layer = place.layer + "/" + place.below;
+  if (!base::write_file(elsewhere / "airlock-secret", "x", 0755)) FAIL("write");
+  std::filesystem::create_directory_symlink(elsewhere.path(), layer);
+  REQUIRE(world.keeper->cover(system));
+  world.keeper->follow(upper.path());
+  CHECK_FALSE(world.has_shim("airlock-secret"));
+  CHECK(world.has_shim("env"));
+
+  // A folder in its place is followed from the next launch on.
+  std::filesystem::remove(layer);
+  std::filesystem::create_directory(layer);
+  if (!base::write_file(layer + "/airlock-installed", "x", 0755)) FAIL("write");
+  REQUIRE(world.keeper->cover(system));
+  CHECK(world.has_shim("airlock-installed"));
+  // And one whose link came later is left.
+  std::filesystem::rename(layer, layer + ".old");
+  std::filesystem::create_directory_symlink(elsewhere.path(), layer);
+  world.loop.run_until([&] { return !world.has_shim("airlock-installed"); });
+  REQUIRE(world.keeper->cover(system));
+  CHECK_FALSE(world.has_shim("airlock-secret"));
 }
