@@ -81,8 +81,6 @@ void FileJob::take_answer(const wire::Frame& frame) {
 void FileJob::take_message(const wire::Frame& frame) {
   const auto self = shared_from_this();
   if (is_closed_) return;
-  has_said_all_ =
-      frame.type == wire::MessageType::file_end || frame.type == wire::MessageType::file_failed;
   if (frame.type != wire::MessageType::file_failed) return events_.on_message(frame);
   const auto failure = wire::decode<wire::FileFailed>(frame.payload);
   fail(failure ? problem_of(*failure) : problem("io-error"));
@@ -130,17 +128,18 @@ void FileJob::fail(const Problem& problem) {
 }
 
 void FileJob::close() {
+  if (std::exchange(is_closed_, true)) return;
   deadline_.cancel();
-  is_closed_ = true;
   // Not now: this may be in the middle of a callback of theirs.
   boost::asio::post(app_.io, [self = shared_from_this()] {
     self->data_.reset();
     self->events_ = {};
-    self->has_said_all_ && !self->has_ended_ ? self->let_end() : self->job_.reset();
+    self->has_ended_ ? self->job_.reset() : self->let_end();
   });
 }
 
-/// Its requester's leaving would kill it.
+/// The program ends by itself when nobody is at the other end of its socket; its requester's leaving
+/// would kill it, perhaps a moment after a client had all it wanted.
 void FileJob::let_end() {
   deadline_.expires_after(kTimeToEnd);
   deadline_.async_wait(

@@ -69,7 +69,6 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
   std::optional<wire::NotStarted> refusal_;
   bool has_ended_ = false;  ///< as its job
   bool is_silent_ = false;  ///< its socket is closed
-  bool has_said_all_ = false;
   bool has_failed_ = false;
   bool is_closed_ = false;
 };

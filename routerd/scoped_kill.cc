@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -34,8 +35,10 @@ ScopedKill::ScopedKill(boost::asio::io_context& io, Find find, Order order,
     : timer_(io), find_(std::move(find)), order_(order), then_(std::move(then)) {}
 
 void ScopedKill::start() {
+  const auto now = Clock::now();
   result_.delivered = reach(order_.signal);
-  until_ = Clock::now() + (order_.second_signal != 0 ? order_.after : kPatience);
+  until_ = now + (order_.second_signal != 0 ? order_.after : kPatience);
+  last_ = now + order_.after + kMostPatience;
   watch();
 }
 
@@ -81,7 +84,9 @@ int ScopedKill::count_left() {
 }
 
 void ScopedKill::watch() {
-  if (are_more_) result_.delivered += reach(order_.signal);
+  const int more = are_more_ ? reach(order_.signal) : 0;
+  result_.delivered += more;
+  if (more > 0 && order_.second_signal == 0) until_ = std::min(Clock::now() + kPatience, last_);
   const int left = count_left();
   const bool is_late = Clock::now() >= until_;
   if (left > 0 && is_late && order_.second_signal != 0) {

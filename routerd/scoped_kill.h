@@ -33,10 +33,11 @@ class ScopedKill : public std::enable_shared_from_this<ScopedKill> {
   ScopedKill(boost::asio::io_context& io, Find find, Order order,
              std::function<void(const Result&)> then);
   /// Signals; `then` is called once, later: when all have ended, or kPatience after the last
-  /// signal.
+  /// signal, of which a fork bomb may want more than kMostPatience has time for.
   void start();
 
   static constexpr std::chrono::milliseconds kPatience{500};
+  static constexpr std::chrono::milliseconds kMostPatience{5000};
   /// Descriptors held at a time; more processes are reached as these end, or counted at the end.
   static constexpr std::size_t kMostHeld = 1024;
 
@@ -58,6 +59,7 @@ class ScopedKill : public std::enable_shared_from_this<ScopedKill> {
   /// There were more than could be held.
   bool are_more_ = false;
   Clock::time_point until_;
+  Clock::time_point last_;
 };
 
 }  // namespace routerd

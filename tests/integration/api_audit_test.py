@@ -163,6 +163,12 @@ class AuditOfApi(AttachCase):
                 ('stat', 'statFile', 'GET', files + ':stat' + path, None), ('remove', 'removeFile', 'DELETE', files + path, None)):
             self.ask_for(name, method, where, body)
             self.expect_records(name, operation, {'exit': 0}, '(files)')
+        # Whoever has as much as was promised may go: the program that works on files ends by itself.
+        self.ask_for('again', 'PUT', files + path, SECRET.encode())
+        for number in range(30):
+            self.ask_for(f'get-{number}', 'GET', files + path)
+        for number in range(30):
+            self.expect_records(f'get-{number}', 'readFile', {'exit': 0}, '(files)')
         self.expect_whole()
 
     def test_by_a_contexts_own_door(self):

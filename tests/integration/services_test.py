@@ -269,11 +269,10 @@ while True: server.accept()[0].close()
 class Logs(ServiceCase):
 
     def test_both_streams_follow_and_lines(self):
-        self.serve({'talk': {'command': ['sh', '-c', 'echo out; echo err >&2; while read -r x <go; do echo "$x"; done'],
-                             'cwd': self.work}})
         os.mkfifo(self.work + '/go', 0o666)
         os.chmod(self.work + '/go', 0o666)
-        self.assertEqual(self.airlock('restart', 'talk').status, 0)
+        self.serve({'talk': {'command': ['sh', '-c', 'echo out; echo err >&2; while read -r x <go; do echo "$x"; done'],
+                             'cwd': self.work}})
         eventually(lambda: self.log('talk').count('err\n') >= 1, 'it has written')
         with self.stream('logs', '-f', 'talk') as following:
             eventually(lambda: b'err' in self.line_of(following), 'the log so far')
