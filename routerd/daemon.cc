@@ -323,6 +323,9 @@ void Daemon::open_for_jobs(HostedContext& hosted) {
   hosted.handover->cap(hosted.context->rlimit_caps());
   Shells::Reports reports;
   if (trail_) {
+    reports.on_started = [this, name](const auto& shell, std::uint64_t job) {
+      trail_->shell_started(name, shell.name, shell.credentials.uid, job);
+    };
     reports.on_ended = [this, name](const auto& end) { trail_->command_ended(name, end); };
     reports.on_refused = [this, name](const auto& why) { trail_->command_refused(name, why); };
   }

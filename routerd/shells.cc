@@ -113,6 +113,7 @@ base::Result<Handover*> Shells::start(const Key& key, Handover& spawner, Start h
   auto request = request_of(how, key.credentials, static_cast<bool>(reports_.on_ended));
   auto given = spawner.give({how.job, std::move(request)}, connection->theirs, std::move(fds));
   if (!given) return tl::unexpected<base::Error>(given.error());
+  if (reports_.on_started) reports_.on_started(key, how.job);
   auto shell = std::make_shared<Shell>();
   shell->number = how.job;
   shell->job = std::move(connection->ours);

@@ -40,9 +40,10 @@ class Shells : public std::enable_shared_from_this<Shells> {
   /// `prepare` puts the shell's programs where the context sees them; called once, before the first
   /// shell starts.
   using Prepare = std::function<base::Result<void>()>;
-  /// For each command one is called, if they are given: it has run, or will not. The shell's user
-  /// has said it.
+  /// If they are given, on_started is called for each shell, with its host's job; and one of the
+  /// others for each command: it has run, or will not. The shell's user has said that.
   struct Reports {
+    std::function<void(const Key&, std::uint64_t job)> on_started;
     std::function<void(const wire::JobEnded&)> on_ended;
     std::function<void(const wire::JobRefused&)> on_refused;
   };

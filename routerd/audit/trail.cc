@@ -134,8 +134,18 @@ void Trail::exec_decided(const RouteRecord& route) {
     log_->add("api.exec", std::move(asked));
   }
   if (route.outcome != "run_in") return;
+  open(route.job, {route.to, route.program, route.asked_by, Clock::now()});
+}
+
+void Trail::shell_started(const std::string& context, const std::string& shell, unsigned uid,
+                          std::uint64_t job) {
+  log_->add("shell.started", {{"job", job}, {"context", context}, {"shell", shell}, {"uid", uid}});
+  open(job, {context, "airlock-shell", {}, Clock::now()});
+}
+
+void Trail::open(std::uint64_t number, OpenJob job) {
   if (open_jobs_.size() >= kMaxOpenJobs) open_jobs_.erase(open_jobs_.begin());
-  open_jobs_[route.job] = {route.to, route.program, route.asked_by, Clock::now()};
+  open_jobs_[number] = std::move(job);
 }
 
 void Trail::end(OpenJobs::iterator job, json record) {

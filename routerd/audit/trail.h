@@ -30,6 +30,9 @@ class Trail {
   void client_refused(pid_t pid, unsigned uid, std::string_view reason);
   /// Also of a job that could not be started after all (RouteLog::add_failure).
   void exec_decided(const RouteRecord& record);
+  /// A persistent shell itself: its host is the job `job`.
+  void shell_started(const std::string& context, const std::string& shell, unsigned uid,
+                     std::uint64_t job);
   void job_ended(const std::string& context, const wire::JobEnded& end);
   /// The same of a command in a shell. Its host runs as the shell's user, so no other context's job
   /// is believed to have ended.
@@ -51,6 +54,7 @@ class Trail {
     Clock::time_point started;
   };
   using OpenJobs = std::map<std::uint64_t, OpenJob>;
+  void open(std::uint64_t number, OpenJob job);
   void end(OpenJobs::iterator job, nlohmann::json record);
 
   std::unique_ptr<AuditLog> log_;

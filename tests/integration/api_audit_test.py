@@ -101,6 +101,12 @@ class AuditOfApi(AttachCase):
                                    ('kills-it', 'kill -9 $$', {'signal': signal.SIGKILL})):
             told = self.ask_for(name, 'POST', RUN, {'command': text})
             self.expect_records(name, 'exec', status, '(shell default)', told['id'])
+        # The shell itself has one, too, used or not yet.
+        self.expect(201, 'POST', '/api/v1/contexts/user/shells', {'name': 'made'})
+        shells = eventually(lambda: [record for record in map(json.loads, self.text().splitlines())
+                                     if record['event'] == 'shell.started' and record['shell'] == 'made'], 'its record')
+        self.assertEqual([(record['context'], record['uid']) for record in shells], [('user', os.getuid())])
+        self.assertEqual(self.text().count('"shell":"default"'), 1, 'it outlives its commands')
         # Not run: the shell is busy; cancelled in its queue by a reset.
         busy = self.ask_for('busy', 'POST', RUN, {'command': 'read line', 'stdin': 'open', 'yieldMs': 0})
         answer = self.request('POST', RUN, {'command': SECRET, 'onBusy': 'fail'}, headers={'X-Request-Id': 'refused'})
@@ -112,6 +118,8 @@ class AuditOfApi(AttachCase):
         self.expect(200, 'POST', '/api/v1/contexts/user/shells/default:reset')
         self.expect_records('waits', 'exec', 'failed', '(shell default)', waits['id'])
         self.expect_records('busy', 'exec', {'signal': signal.SIGKILL}, '(shell default)', busy['id'])
+        self.ask_for('anew', 'POST', RUN, {'command': ':'})
+        eventually(lambda: self.text().count('"shell":"default"') == 2, 'another one after the reset')
         self.expect_whole()
 
     def test_what_cannot_be_started(self):

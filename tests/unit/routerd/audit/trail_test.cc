@@ -117,3 +117,21 @@ TEST_CASE("a shell is believed about commands of its own context only", "[audit]
   told.trail->command_refused("user", refused);
   CHECK(told.one("exec.ended").at("status").at("failed").get<std::string>().size() == 512);
 }
+
+TEST_CASE("a shell has a record of its start, and of its end", "[audit]") {
+  Recorded recorded;
+  recorded.trail->shell_started("user", "work", 1000, 7);
+  const auto started = recorded.one("shell.started");
+  CHECK(started.at("context") == "user");
+  CHECK(started.at("shell") == "work");
+  CHECK(started.at("uid") == 1000);
+  CHECK(started.at("job") == 7);
+  wire::JobEnded end;
+  end.job = 7;
+  end.wait_status = 9;
+  recorded.trail->job_ended("user", end);
+  const auto ended = recorded.one("exec.ended");
+  CHECK(ended.at("job") == 7);
+  CHECK(ended.at("program") == "airlock-shell");
+  CHECK(ended.at("status") == json{{"signal", 9}});
+}
