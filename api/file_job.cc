@@ -138,8 +138,8 @@ void FileJob::close() {
   });
 }
 
-/// The program ends by itself when nobody is at the other end of its socket; its requester's leaving
-/// would kill it, perhaps a moment after a client had all it wanted.
+/// The program ends by itself when nobody is at the other end of its socket; its requester's
+/// leaving would kill it, perhaps a moment after a client had all it wanted.
 void FileJob::let_end() {
   deadline_.expires_after(kTimeToEnd);
   deadline_.async_wait(

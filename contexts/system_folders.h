@@ -25,29 +25,29 @@ constexpr bool is_within(std::string_view path, std::string_view folder) {
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-/// Where, below a context's upper folder, the layers of one system folder are: "/var/lib" has
-/// "var-lib/upper" and "var-lib/work".
-inline std::string layers_of(std::string_view system_folder) {
-  std::string name(system_folder.substr(1));
+/// Where something in a system folder is in an upper layer: the layer's own folder, which stays
+/// what it is, and the path from there, where the context makes what it likes.
+struct UpperPath {
+  std::string layer, below;
+};
+
+/// Below a context's upper folder, the layers of what lies on the file system mounted at `point`:
+/// of "/" they are "root/upper" and "root/work", of "/var" "root-var/upper" and "root-var/work".
+inline std::string layers_of(std::string_view point) {
+  std::string name = "root";
+  if (point != "/") name += point;
   for (char& each : name) {
     if (each == '/') each = '-';
   }
   return name;
 }
 
-/// Where something in a system folder is in an upper layer: the layer's own folder, which stays
-/// what it is, and the path from there, "." or "local/bin", where the context makes what it likes.
-struct UpperPath {
-  std::string layer, below;
-};
-
 /// In the context with the upper folder `upper`; nothing for a `path` that lies in no system
-/// folder.
+/// folder. Of what is on the root's file system, as programs are.
 inline std::optional<UpperPath> upper_path(const std::string& upper, std::string_view path) {
   for (const auto system : kSystemFolders) {
     if (!is_within(path, system)) continue;
-    const auto below = path.size() == system.size() ? "." : path.substr(system.size() + 1);
-    return UpperPath{upper + "/" + layers_of(system) + "/upper", std::string(below)};
+    return UpperPath{upper + "/" + layers_of("/") + "/upper", std::string(path.substr(1))};
   }
   return std::nullopt;
 }

@@ -9,7 +9,7 @@
 
 namespace contexts::init {
 
-/// Mounts an overlay (kernel documentation, filesystems/overlayfs) over each of kSystemFolders
+/// Lays an overlay (kernel documentation, filesystems/overlayfs) over each of kSystemFolders
 /// below setup.root_dir, where this process's root is bound already: what is changed there goes to
 /// setup.upper_dir. Mounts of their own in these folders, kSharedFolders and setup.same stay the
 /// real ones; a system folder that is a mount of its own does, too, and `ready.lacks` says so.

@@ -117,7 +117,7 @@ class Default(Rootfs):
         self.daemon()
         path = f'/usr/bin/{self.name}'
         self.inside(f'mkdir {path}; for i in 1 2 3; do mkdir {path}/$i; head -c 100000 /dev/zero >{path}/$i/file; done')
-        self.assertTrue(os.path.exists(f'{self.runtime}/upper/user/usr/upper/bin/{self.name}'), 'control: kept there')
+        self.assertTrue(os.path.exists(f'{self.runtime}/upper/user/root/upper/usr/bin/{self.name}'), 'control: kept there')
         self.ask('ctx', 'rm', 'user')
         self.assertFalse(os.path.exists(f'{self.runtime}/upper/user'))
         eventually(lambda: not os.listdir(f'{self.runtime}/upper'), 'its remains are removed')
@@ -129,7 +129,7 @@ class Default(Rootfs):
         self.inside(f'echo x >/etc/{self.name}')
         os.kill(pid, signal.SIGKILL)
         eventually(lambda: not self.airlock('info').out, 'it has ended')
-        self.assertTrue(os.path.exists(f'{self.runtime}/upper/user/etc/upper/{self.name}'), 'control')
+        self.assertTrue(os.path.exists(f'{self.runtime}/upper/user/root/upper/etc/{self.name}'), 'control')
         self.daemon()
         self.assertNotEqual(self.exec_in('user', 'test', '-e', f'/etc/{self.name}').status, 0)
 
@@ -144,6 +144,16 @@ class Default(Rootfs):
         ended = self.run_program(['unshare', '-m', 'sh', '-c', script, 'sh', AIRLOCK])
         self.assertIn('x\ny\n', ended.out, ended)
         self.assertFalse(os.path.exists(target + '/file'), 'it was another mount')
+
+    def test_system_folders_on_another_file_system_are_its_own(self):
+        config = self.write(self.dir + '/airlock.yaml', self.config())
+        script = (f'mount --bind /var /var && "$1" up --config {config} && '
+                  f'"$1" exec user -- sh -c "echo own >/var/lib/{self.name}; cat /var/lib/{self.name}; echo x >/etc/{self.name}"; '
+                  f'ls /var/lib/{self.name}; "$1" -o json ctx inspect user >described; "$1" down')
+        ended = self.run_program(['unshare', '-m', 'sh', '-c', script, 'sh', AIRLOCK])
+        self.assertEqual(ended.out.splitlines()[-1:], ['own'], ended)
+        with open(self.work + '/described') as file:
+            self.assertEqual([lack for lack in json.load(file)['lacks'] if 'shared' in lack], [])
 
     def test_a_system_folder_that_is_a_mount_is_shared_and_said(self):
         config = self.write(self.dir + '/airlock.yaml', self.config())
@@ -209,7 +219,7 @@ class Place(Rootfs):
         self.daemon()
         self.inside(f'echo {CANARY} >/etc/{self.name}')
         found = subprocess.run(['grep', '-rl', CANARY, self.state], capture_output=True, text=True)
-        self.assertTrue(found.stdout.endswith(f'/user/etc/upper/{self.name}\n'), found)
+        self.assertTrue(found.stdout.endswith(f'/user/root/upper/etc/{self.name}\n'), found)
         self.ask('ctx', 'create', 'other', '--cwd', self.work)
         for context in ('user', 'other', 'platform'):
             self.assertEqual(self.inside(f'ls -A {self.state}', context), '', context)

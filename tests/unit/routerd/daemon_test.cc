@@ -104,8 +104,8 @@ TEST_CASE("a context's name is taken until it is removed, or nobody has used it"
 
 TEST_CASE("a context that cannot be made leaves no folder", "[routerd][root]") {
   if (support::lacks_root()) return;
+  const support::FdLeakCheck leaks;  // looks when the daemon's remover has ended, too
   TestDaemon daemon("namespaces");
-  const support::FdLeakCheck leaks;
   auto spec = named("user");
   spec.hide = {"/etc/passwd"};
   CHECK_FALSE(daemon->create(std::move(spec)));

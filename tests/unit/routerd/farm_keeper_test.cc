@@ -104,8 +104,8 @@ TEST_CASE("a link that a context makes in its upper layer leads nowhere", "[rout
   const std::string system = std::filesystem::canonical("/usr/bin");
   const support::TempDir upper, elsewhere;
   const auto place = contexts::upper_path(upper.path(), system).value();
-  std::filesystem::create_directories(place.layer);
   const auto layer = place.layer + "/" + place.below;
+  std::filesystem::create_directories(std::filesystem::path(layer).parent_path());
   if (!base::write_file(elsewhere / "airlock-secret", "x", 0755)) FAIL("write");
   std::filesystem::create_directory_symlink(elsewhere.path(), layer);
   REQUIRE(world.keeper->cover(system));
