@@ -88,7 +88,7 @@ void FileJob::take_message(const wire::Frame& frame) {
 
 // What it has said is read to its end first.
 void FileJob::lose_program() {
-  if (has_ended_ && is_closed_) deadline_.cancel();  // let_end()
+  if (has_ended_) end_deadline_.cancel();
   if (!has_ended_ || !is_silent_ || is_closed_) return;
   if (refusal_) return tell_why_not(*refusal_);
   fail(problem("io-error", "the program that works on files was ended"));
@@ -141,8 +141,8 @@ void FileJob::close() {
 /// The program ends by itself when nobody is at the other end of its socket; its requester's
 /// leaving would kill it, perhaps a moment after a client had all it wanted.
 void FileJob::let_end() {
-  deadline_.expires_after(kTimeToEnd);
-  deadline_.async_wait(
+  end_deadline_.expires_after(kTimeToEnd);
+  end_deadline_.async_wait(
       [self = shared_from_this()](boost::system::error_code) { self->job_.reset(); });
 }
 

@@ -50,7 +50,7 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
   void close();
 
  private:
-  explicit FileJob(App& app) : app_(app), deadline_(app.io) {}
+  explicit FileJob(App& app) : app_(app), deadline_(app.io), end_deadline_(app.io) {}
   base::Result<void> begin(const wire::FileJob& order, const wire::FileRequest& request,
                            const AskedBy& asked_by);
   void take_answer(const wire::Frame& frame);
@@ -66,6 +66,7 @@ class FileJob : public std::enable_shared_from_this<FileJob> {
   std::unique_ptr<FrameConnection> job_;
   std::unique_ptr<FrameConnection> data_;
   boost::asio::steady_timer deadline_;
+  boost::asio::steady_timer end_deadline_;  ///< of let_end()
   std::optional<wire::NotStarted> refusal_;
   bool has_ended_ = false;  ///< as its job
   bool is_silent_ = false;  ///< its socket is closed
