@@ -135,10 +135,19 @@ void Farm::refresh(const std::string& folder) {
   if (!sources.shims) return;
   // The shims first: what is gone loses its own.
   for (const auto* names : {&sources.shims, &sources.real, &sources.layer}) {
-    const Folder listed = *names ? list(names->borrow()) : nullptr;
-    while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
-      if (is_entry(*entry)) link_one(sources, folder, entry->d_name);
-    }
+    if (*names) link_all(sources, folder, names->borrow());
+  }
+}
+
+void Farm::refresh_layer(const std::string& folder) {
+  const auto sources = open_sources(folder);
+  if (sources.shims && sources.layer) link_all(sources, folder, sources.layer.borrow());
+}
+
+void Farm::link_all(const Sources& sources, const std::string& folder, int names) {
+  const Folder listed = list(names);
+  while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
+    if (is_entry(*entry)) link_one(sources, folder, entry->d_name);
   }
 }
 

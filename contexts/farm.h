@@ -36,6 +36,8 @@ class Farm {
   /// Makes the shims of a covered folder those of its programs now: all, or the one called `name`.
   void refresh(const std::string& folder);
   void refresh(const std::string& folder, const std::string& name);
+  /// All that is in the folder's layer, which had none before.
+  void refresh_layer(const std::string& folder);
 
   /// `more`: a folder whose programs count as if they were in the covered `folder`, too, from the
   /// next refresh on, whether it is there already or not. Symlinks there count as programs: they
@@ -59,6 +61,7 @@ class Farm {
     base::UniqueFd shims, real, layer;
   };
   Sources open_sources(const std::string& folder) const;
+  void link_all(const Sources& sources, const std::string& folder, int names);
   void link_one(const Sources& sources, const std::string& folder, const char* name);
 
   base::UniqueFd root_;

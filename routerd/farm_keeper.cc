@@ -72,10 +72,12 @@ void FarmKeeper::follow(const std::string& upper) {
   for (const auto& [folder, shims] : farm_.covered()) {
     if (const auto old = contexts::upper_path(upper_, folder)) unwatch(name_of(*old));
   }
+  const bool had_none = upper_.empty();
   upper_ = upper;
   for (const auto& [folder, shims] : farm_.covered()) {
     follow_in(folder);
-    farm_.refresh(folder);
+    // A refresh of all takes as long as to cover the folder.
+    had_none ? farm_.refresh_layer(folder) : farm_.refresh(folder);
   }
 }
 
