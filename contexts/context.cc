@@ -200,13 +200,28 @@ void Context::take_farm(wire::Frame& frame, const wire::Ready& ready) {
                                    : "needs mount namespaces: the tiers namespaces and userns";
 }
 
+namespace {
+
+/// Where in the kernel a process is, for who has to find out why it does not go on (proc(5)).
+std::string whereabouts(pid_t pid) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  const auto stat = base::read_file(process + "/stat");
+  const auto function = base::read_file(process + "/wchan");
+  const auto end_of_name = stat ? stat->rfind(") ") : std::string::npos;
+  if (end_of_name == std::string::npos) return "it is gone";
+  return "it is in state " + stat->substr(end_of_name + 2, 1) + ", in the kernel's " +
+         (function && *function != "0" ? *function : "unknown function");
+}
+
+}  // namespace
+
 Result<wire::Frame> Context::await_frame(wire::MessageType type) {
   pollfd channel{channel_.borrow(), POLLIN, 0};
   int ready = -1;
   do {
     ready = ::poll(&channel, 1, kReadyDeadlineMs);
   } while (ready < 0 && errno == EINTR);
-  if (ready == 0) return base::failure("wait for its init", ETIMEDOUT);
+  if (ready == 0) return base::failure("wait for its init", ETIMEDOUT, whereabouts(init_pid()));
   auto frame = wire::receive_datagram(channel_.borrow());
   if (!frame) return base::failure("its init ended early", frame.error().code);
   if (!*frame) return base::failure("its init said nothing", EPROTO);
