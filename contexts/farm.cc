@@ -1,15 +1,13 @@
 #include "contexts/farm.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <memory>
-
 #include "base/file.h"
+#include "base/folder.h"
 #include "wire/stub_folder.h"
 
 namespace contexts {
@@ -21,17 +19,6 @@ namespace {
 constexpr const char* kStub = "airlock-stub";
 /// Stands for files that cannot be executed, so that trying says EACCES.
 constexpr const char* kBlank = "blank";
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
-using Folder = std::unique_ptr<DIR, CloseFolder>;
-
-Folder list(int folder) {
-  base::UniqueFd own(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!own) return nullptr;
-  return Folder(::fdopendir(own.release()));
-}
 
 bool is_entry(const dirent& entry) {
   const std::string_view name = entry.d_name;
@@ -145,7 +132,7 @@ void Farm::refresh_layer(const std::string& folder) {
 }
 
 void Farm::link_all(const Sources& sources, const std::string& folder, int names) {
-  const Folder listed = list(names);
+  const auto listed = base::list(names);
   while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
     if (is_entry(*entry)) link_one(sources, folder, entry->d_name);
   }

@@ -1,6 +1,5 @@
 #include "contexts/folder_remover.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,18 +7,12 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <memory>
 #include <system_error>
-#include <vector>
 
-#include "base/unique_fd.h"
+#include "base/folder.h"
 
 namespace contexts {
 namespace {
-
-struct CloseFolder {
-  void operator()(DIR* folder) const { ::closedir(folder); }
-};
 
 /// After rename(2): a daemon before this one, with the same pid, may have left some.
 bool is_taken() { return errno == ENOTEMPTY || errno == EEXIST; }
@@ -29,46 +22,44 @@ bool is_taken() { return errno == ENOTEMPTY || errno == EEXIST; }
 class Removal {
  public:
   Removal(const std::string& parent, std::string name)
-      : parent_(::open(parent.c_str(), kFlags)), prefix_(name + "."), folders_{std::move(name)} {}
+      : parent_(::open(parent.c_str(), kFlags)), name_(std::move(name)) {}
 
   void run() {
-    while (parent_ && !folders_.empty()) {
-      const std::string name = std::move(folders_.back());
-      folders_.pop_back();
-      empty(name);
-      ::unlinkat(parent_.borrow(), name.c_str(), AT_REMOVEDIR);
-    }
+    if (!parent_) return;
+    remove(name_);
+    for (std::size_t number = 1; number <= moved_; ++number) remove(aside(number));
   }
 
  private:
   static constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-  void empty(const std::string& name) {
-    const int folder = ::openat(parent_.borrow(), name.c_str(), kFlags);
-    if (folder < 0) return;
-    const std::unique_ptr<DIR, CloseFolder> listed(::fdopendir(folder));
-    if (!listed) ::close(folder);
+  std::string aside(std::size_t number) const { return name_ + "." + std::to_string(number); }
+
+  void remove(const std::string& name) {
+    if (const base::UniqueFd folder(::openat(parent_.borrow(), name.c_str(), kFlags)); folder) {
+      empty(folder.borrow());
+    }
+    ::unlinkat(parent_.borrow(), name.c_str(), AT_REMOVEDIR);
+  }
+
+  void empty(int folder) {
+    const auto listed = base::list(folder);
     while (const dirent* entry = listed ? ::readdir(listed.get()) : nullptr) {
-      const std::string_view entry_name = entry->d_name;
-      if (entry_name != "." && entry_name != "..") take(folder, entry->d_name);
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") take(folder, entry->d_name);
     }
   }
 
   void take(int folder, const char* entry) {
     if (::unlinkat(folder, entry, 0) == 0 || ::unlinkat(folder, entry, AT_REMOVEDIR) == 0) return;
-    std::string aside;
-    int done = 0;
-    do {
-      aside = prefix_ + std::to_string(++moved_);
-      done = ::renameat(folder, entry, parent_.borrow(), aside.c_str());
-    } while (done != 0 && is_taken());
-    if (done == 0) folders_.push_back(std::move(aside));
+    while (::renameat(folder, entry, parent_.borrow(), aside(++moved_).c_str()) != 0 &&
+           is_taken()) {
+    }
   }
 
   base::UniqueFd parent_;
-  const std::string prefix_;
-  /// Still to be emptied and removed, in `parent_`.
-  std::vector<std::string> folders_;
+  const std::string name_;
+  /// The last number of those that were moved aside: numbers, as names may be millions.
   std::size_t moved_ = 0;
 };
 

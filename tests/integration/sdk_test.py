@@ -73,7 +73,8 @@ class Sdk(SdkCase):
 
     def run_tests(self, name, **env):
         package = self.install()
-        shutil.copy(f'{HERE}/sdk/{name}.test.mjs', self.dir)
+        for file in (f'{name}.test.mjs', 'shows.cjs'):
+            shutil.copy(f'{HERE}/sdk/{file}', self.dir)
         node = shutil.which('node')
         ended = self.run_program([node, '--test', f'{self.dir}/{name}.test.mjs'], patience=240, env={
             'PATH': os.path.dirname(os.path.realpath(node)) + ':' + self.env['PATH'], 'WORK': self.work,

@@ -9,10 +9,10 @@
 
 namespace support {
 
-/// A new folder below /tmp, 0755, removed with everything in it. Its path has 24 bytes.
+/// A new folder, 0755, removed with everything in it. Below /tmp its path has 24 bytes.
 class TempDir {
  public:
-  TempDir() {
+  explicit TempDir(const std::string& parent = "/tmp") : path_(parent + "/airlock-test-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
     ::chmod(path_.c_str(), 0755);
   }
@@ -29,7 +29,7 @@ class TempDir {
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  std::string path_ = "/tmp/airlock-test-XXXXXX";
+  std::string path_;
 };
 
 }  // namespace support

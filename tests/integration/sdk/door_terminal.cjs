@@ -3,19 +3,7 @@
 
 const [, , sdk, door, mode] = process.argv;
 const { connect } = require(sdk);
-
-/** Resolves when the terminal has shown `text`; with all that it has shown until then. */
-function shows(terminal, text) {
-  let shown = '';
-  return new Promise((resolve) => {
-    const stop = terminal.onData((bytes) => {
-      shown += new TextDecoder().decode(bytes);
-      if (!shown.includes(text)) return;
-      stop();
-      resolve(shown);
-    });
-  });
-}
+const { shows } = require('./shows.cjs');
 
 async function use(context) {
   const terminal = await context.terminal({ command: ['sh'], cols: 90, rows: 20, env: { MARK: 'it' } });

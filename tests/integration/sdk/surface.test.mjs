@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { createServer } from 'node:http';
 import { test as nodeTest } from 'node:test';
 import * as sdk from 'airlock-sdk';
+import { shows } from './shows.cjs';
 
 const { connect, AuthError, ContextExistsError, ContextNotFoundError, ExecError, NoSuchFileError, PreconditionFailedError, ShellBusyError,
   ShellNotFoundError, StreamInterruptedError, UnreachableError } = sdk;
@@ -86,19 +87,6 @@ test('a program is found again by its id', async () => {
 });
 
 const skip = typeof WebSocket === 'undefined' && !process.env.HAS_WS ? 'needs WebSocket' : false;
-
-/** Resolves when the terminal has shown `text`; with all it has shown. */
-function shows(terminal, text) {
-  let shown = '';
-  return new Promise((resolve) => {
-    const stop = terminal.onData((bytes) => {
-      shown += new TextDecoder().decode(bytes);
-      if (!shown.includes(text)) return;
-      stop();
-      resolve(shown);
-    });
-  });
-}
 
 test('a terminal', { skip }, async () => {
   const terminal = await context.terminal({ cols: 90, rows: 20, command: ['sh'], env: { MARK: 'it' } });

@@ -241,18 +241,8 @@ class StateVariable {
   ~StateVariable() { ::unsetenv("AIRLOCK_STATE_DIR"); }
 };
 
-/// A new folder in memory, as /run often is; removed with this object.
-class MemoryFolder {
- public:
-  MemoryFolder() {
-    if (::mkdtemp(path_.data()) == nullptr) FAIL("a folder in /dev/shm");
-  }
-  ~MemoryFolder() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/dev/shm/airlock-XXXXXX";
-};
+/// In memory, as /run often is.
+constexpr const char* kMemory = "/dev/shm";
 
 }  // namespace
 
@@ -270,7 +260,7 @@ TEST_CASE("without a disk there, in the state folder, and removed with the daemo
           "[contexts][root]") {
   if (support::lacks_root()) return;
   const support::TempDir disk;
-  const MemoryFolder memory;
+  const support::TempDir memory(kMemory);
   const StateVariable state(disk / "state");
   std::string upper;
   {
@@ -305,7 +295,7 @@ TEST_CASE("what a killed daemon left is removed by the next one", "[contexts]") 
 TEST_CASE("without any disk contexts change nothing of their own by themselves",
           "[contexts][root]") {
   if (support::lacks_root()) return;
-  const MemoryFolder memory;
+  const support::TempDir memory(kMemory);
   const StateVariable state(memory.path() + "/state");
   const auto runtime = RuntimeDir::open(memory.path() + "/r");
   REQUIRE(runtime);
